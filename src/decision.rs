@@ -1,0 +1,158 @@
+//! What is decided of a request: the plan and what the store said make a verdict, with the facts behind it.
+
+use crate::capability::Malformed;
+use crate::held::{HeldRate, Rates};
+use crate::plan::Plan;
+use crate::rate::Rate;
+use crate::resolver::Denial;
+use crate::warning::Warning;
+use smallvec::SmallVec;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// What a limiter decided of one request. It borrows the token's texts; nothing is formatted until asked for.
+#[derive(Clone, Debug)]
+#[must_use = "a decision that nobody looks at lets the request through"]
+pub struct Decision<'t> {
+    verdict: Verdict<'t>,
+    limits: Rates<'t>,
+    malformed: Malformed<'t>,
+}
+
+/// Whether a request goes on, and if not, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict<'t> {
+    /// The request goes on. It spent its cost of every rate that applies.
+    Allowed,
+    /// A rate does not permit the request now. Nothing was spent.
+    RateExceeded {
+        /// The refusing rate with the longest wait, or the zero rate.
+        limit: HeldRate<'t>,
+        /// After this time, and no sooner, the same request alone is allowed. `None`: waiting never helps.
+        retry_after: Option<Duration>,
+    },
+    /// The resolver denied the request.
+    Denied(Denial),
+    /// The request shows no identity that could be limited. A [`Limiter`](crate::Limiter) never says so; the
+    /// service does, for a missing or a failed token.
+    Unauthenticated(Unauthenticated),
+}
+
+/// Why a request shows no identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unauthenticated {
+    /// It presents no token.
+    MissingToken,
+    /// It presents a token that failed verification.
+    FailedToken,
+}
+
+/// The kind of a verdict in one word, as logs and metrics write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Allowed.
+    None,
+    /// A rate was exceeded.
+    RateExceeded,
+    /// Denied by the resolver, or for an unusable token.
+    Denied,
+    /// No token.
+    MissingToken,
+    /// A failed token.
+    FailedToken,
+}
+
+/// What the store answered to a charge.
+pub(crate) struct Taken {
+    /// The rates that apply to the caller, shortest window first.
+    pub applied: SmallVec<[Rate; 8]>,
+    /// The refusing rate with the longest wait; `None` if everything was taken.
+    pub refused: Option<Refused>,
+}
+
+/// A rate that did not permit a request.
+pub(crate) struct Refused {
+    pub rate: Rate,
+    /// Nanoseconds until the request fits; `None` if it never does.
+    pub wait: Option<NonZeroU64>,
+}
+
+impl<'t> Decision<'t> {
+    /// A verdict that is reached without any rate.
+    pub(crate) fn without_rates(verdict: Verdict<'t>) -> Self {
+        Self { verdict, limits: Rates::default(), malformed: Malformed::new() }
+    }
+
+    /// Decides `plan`, asking the store by `take` only where there is something to charge.
+    pub(crate) fn of(plan: Plan<'t>, malformed: Malformed<'t>, take: impl FnOnce(&[Rate]) -> Taken) -> Self {
+        let (verdict, limits) = match plan {
+            Plan::Deny(denial) => (Verdict::Denied(denial), Rates::default()),
+            Plan::Unrestricted => (Verdict::Allowed, Rates::default()),
+            Plan::Zero { rates, zero } => (Verdict::RateExceeded { limit: zero, retry_after: None }, rates),
+            Plan::Charge(rates) => {
+                let taken = take(&rates);
+                (taken.verdict(), taken.applied.into_iter().collect())
+            }
+        };
+        Self { verdict, limits, malformed }
+    }
+
+    /// Whether the request goes on.
+    pub fn is_allowed(&self) -> bool {
+        matches!(self.verdict, Verdict::Allowed)
+    }
+
+    /// Whether the request goes on, and if not, why.
+    pub fn verdict(&self) -> &Verdict<'t> {
+        &self.verdict
+    }
+
+    /// The verdict in one word.
+    pub fn reason(&self) -> Reason {
+        match self.verdict {
+            Verdict::Allowed => Reason::None,
+            Verdict::RateExceeded { .. } => Reason::RateExceeded,
+            Verdict::Denied(_) => Reason::Denied,
+            Verdict::Unauthenticated(Unauthenticated::MissingToken) => Reason::MissingToken,
+            Verdict::Unauthenticated(Unauthenticated::FailedToken) => Reason::FailedToken,
+        }
+    }
+
+    /// The rates that applied, remembered ones included, shortest window first, then lowest count. If a zero rate
+    /// refused the request: the resolver's rates as it returned them. None for a request that met no rate.
+    pub fn limits(&self) -> &[HeldRate<'t>] {
+        &self.limits
+    }
+
+    /// One warning per malformed capability of the token, in token order, whatever the verdict.
+    pub fn warnings(&self) -> impl ExactSizeIterator<Item = Warning<'t>> {
+        self.malformed.iter().map(|capability| Warning::malformed_rate(capability))
+    }
+}
+
+impl Taken {
+    fn verdict<'t>(&self) -> Verdict<'t> {
+        match &self.refused {
+            None => Verdict::Allowed,
+            Some(Refused { rate, wait }) => Verdict::RateExceeded {
+                limit: (*rate).into(),
+                retry_after: wait.map(|nanos| Duration::from_nanos(nanos.get())),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::RateExceeded => "rate-exceeded",
+            Self::Denied => "denied",
+            Self::MissingToken => "missing-token",
+            Self::FailedToken => "failed-token",
+        })
+    }
+}

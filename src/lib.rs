@@ -1,0 +1,47 @@
+//! Holds API callers to the rates that their tokens carry.
+//!
+//! A token has capabilities, flat strings; those that start with a capability prefix carry a rate, as in
+//! `prefix:rate:50/1m`. [`Limiter`] holds a caller, named by its principal, to every rate that its tokens carry;
+//! a [`Resolver`] has the final say over them. A refused request spends nothing, and the wait it is told is exact.
+//!
+//! ```
+//! use tollgate::{Limiter, Verdict};
+//!
+//! let limiter = Limiter::builder(["prefix:rate:"]).build()?;
+//! for call in 1..=6 {
+//!     match limiter.check(&(), "alice", ["prefix:rate:5/1m"]).verdict() {
+//!         Verdict::Allowed => assert!(call <= 5),
+//!         Verdict::RateExceeded { retry_after, .. } => assert!(retry_after.is_some()),
+//!         other => panic!("{other:?}"),
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! With the feature `server`, which is on by default, the package also builds the program `tollgate`: the limiter
+//! as an external-authorization service for Envoy. Without default features this crate is the limiter alone, with
+//! no async runtime.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod capability;
+mod decision;
+mod held;
+mod limiter;
+mod plan;
+mod rate;
+mod resolver;
+mod store;
+mod time;
+mod warning;
+
+pub use capability::{PrefixError, Prefixes};
+pub use decision::{Decision, Reason, Unauthenticated, Verdict};
+pub use held::{HeldRate, Rates};
+pub use limiter::{Builder, Limiter};
+pub use rate::{InvalidRate, Rate};
+pub use resolver::{DefaultResolver, Denial, MalformedRule, Resolver, WindowBounds};
+pub use store::caller::Allowance;
+pub use time::{Clock, ManualClock, Now, SystemClock};
+pub use warning::Warning;

@@ -1,0 +1,163 @@
+//! The limiter as a library: holds each caller to the rates of its token, with the clock passed in.
+
+use crate::capability::{PrefixError, Prefixes};
+use crate::decision::Decision;
+use crate::plan::Plan;
+use crate::resolver::{DefaultResolver, Resolver};
+use crate::store::caller::Allowance;
+use crate::store::key::KeySpace;
+use crate::store::memory::MemoryStore;
+use crate::time::{Clock, SystemClock};
+
+/// Holds each caller to every rate that its tokens carry.
+///
+/// One limiter is shared by all threads; a check takes one short lock and, for a known caller, allocates nothing.
+///
+/// ```
+/// use tollgate::Limiter;
+///
+/// let limiter = Limiter::builder(["prefix:rate:"]).build()?;
+/// let capabilities = ["orders:read", "prefix:rate:2/1m"];
+///
+/// assert!(limiter.check(&(), "alice", capabilities).is_allowed());
+/// assert!(limiter.check(&(), "alice", capabilities).is_allowed());
+/// let refused = limiter.check(&(), "alice", capabilities);
+/// assert_eq!(refused.reason().to_string(), "rate-exceeded");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Limiter<R = DefaultResolver> {
+    prefixes: Prefixes,
+    resolver: R,
+    clock: Box<dyn Clock>,
+    callers: KeySpace,
+    store: MemoryStore,
+}
+
+/// Builds a [`Limiter`]; see [`Limiter::builder`].
+#[must_use]
+pub struct Builder<R> {
+    prefixes: Result<Prefixes, PrefixError>,
+    resolver: R,
+    clock: Box<dyn Clock>,
+}
+
+impl Limiter {
+    /// Starts a limiter for the capabilities that begin with one of `prefixes`, with the default resolver and
+    /// the machine's clock.
+    pub fn builder<P: AsRef<[u8]>>(prefixes: impl IntoIterator<Item = P>) -> Builder<DefaultResolver> {
+        Builder {
+            prefixes: Prefixes::new(prefixes),
+            resolver: DefaultResolver::default(),
+            clock: Box::new(SystemClock::default()),
+        }
+    }
+}
+
+impl<R> Builder<R> {
+    /// Gives `resolver` the final say over the rates; a closure is a resolver.
+    ///
+    /// A required rate, for example:
+    ///
+    /// ```
+    /// use tollgate::{DefaultResolver, Denial, Limiter, Rates, Resolver};
+    ///
+    /// let limiter = Limiter::builder(["prefix:rate:"])
+    ///     .resolver(|cx: &(), principal: &[u8], rates: &mut Rates<'_>| {
+    ///         DefaultResolver::default().resolve(cx, principal, rates)?;
+    ///         if rates.is_empty() { Err(Denial::new("no rate capability")) } else { Ok(()) }
+    ///     })
+    ///     .build()?;
+    ///
+    /// assert!(limiter.check(&(), "alice", ["prefix:rate:5/1m"]).is_allowed());
+    /// assert_eq!(limiter.check(&(), "bob", ["orders:read"]).reason().to_string(), "denied");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resolver<S>(self, resolver: S) -> Builder<S> {
+        Builder { prefixes: self.prefixes, resolver, clock: self.clock }
+    }
+
+    /// Takes the time from `clock`.
+    pub fn clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Box::new(clock), ..self }
+    }
+
+    /// Builds the limiter.
+    ///
+    /// # Errors
+    ///
+    /// [`PrefixError`] if there is no prefix, or one is empty.
+    pub fn build(self) -> Result<Limiter<R>, PrefixError> {
+        Ok(Limiter {
+            prefixes: self.prefixes?,
+            resolver: self.resolver,
+            clock: self.clock,
+            callers: KeySpace::new("callers"),
+            store: MemoryStore::new(),
+        })
+    }
+}
+
+impl<R> Limiter<R> {
+    /// Decides one request of the caller `principal` whose token has `capabilities`, at the cost of one unit of
+    /// every rate that applies. The resolver is handed `cx`; without one that reads it, pass `&()`.
+    pub fn check<'t, X, C>(
+        &self,
+        cx: &X,
+        principal: impl AsRef<[u8]>,
+        capabilities: impl IntoIterator<Item = &'t C>,
+    ) -> Decision<'t>
+    where
+        X: ?Sized,
+        R: Resolver<X>,
+        C: AsRef<[u8]> + ?Sized + 't,
+    {
+        self.check_cost(1, cx, principal, capabilities)
+    }
+
+    /// Like [`Limiter::check`], at the cost of `cost` units: all of them are spent or none, and a cost above what
+    /// a rate's full allowance holds never fits. At a cost of 0 the caller spends nothing.
+    pub fn check_cost<'t, X, C>(
+        &self,
+        cost: u64,
+        cx: &X,
+        principal: impl AsRef<[u8]>,
+        capabilities: impl IntoIterator<Item = &'t C>,
+    ) -> Decision<'t>
+    where
+        X: ?Sized,
+        R: Resolver<X>,
+        C: AsRef<[u8]> + ?Sized + 't,
+    {
+        let principal = principal.as_ref();
+        let mut carried = self.prefixes.read(capabilities);
+        let resolved = self.resolver.resolve(cx, principal, &mut carried.rates);
+        let plan = Plan::new(resolved, carried.rates);
+        Decision::of(plan, carried.malformed, |rates| {
+            self.store.take(self.callers.key(principal), rates, cost, &*self.clock)
+        })
+    }
+
+    /// The allowances of the caller `principal`, shortest window first. It spends and changes nothing.
+    ///
+    /// ```
+    /// # use tollgate::Limiter;
+    /// let limiter = Limiter::builder(["prefix:rate:"]).build()?;
+    /// let _ = limiter.check(&(), "alice", ["prefix:rate:5/1m"]);
+    /// assert_eq!(limiter.allowances("alice")[0].remaining, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allowances(&self, principal: impl AsRef<[u8]>) -> Vec<Allowance> {
+        self.store.look(self.callers.key(principal.as_ref()), &*self.clock)
+    }
+
+    /// The number of callers that have state.
+    pub fn callers(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Drops all expired state and gives memory back. Checks that add a caller sweep as they go; calling this from
+    /// time to time as well frees what is left after a wave of callers. It holds each lock for a moment only.
+    pub fn sweep(&self) {
+        self.store.sweep(&*self.clock);
+    }
+}

@@ -1,0 +1,33 @@
+//! What a resolver's answer asks of the store: nothing, or a charge on each of the caller's rates, as data.
+
+use crate::held::{HeldRate, Rates};
+use crate::rate::Rate;
+use crate::resolver::Denial;
+use smallvec::SmallVec;
+
+/// What a request is to be charged, before anybody is asked whether it fits.
+pub(crate) enum Plan<'t> {
+    /// The resolver denied the request.
+    Deny(Denial),
+    /// No rate applies.
+    Unrestricted,
+    /// A zero rate stands among the rates: the request is refused whatever the store holds.
+    Zero { rates: Rates<'t>, zero: HeldRate<'t> },
+    /// The caller spends units of each of these rates.
+    Charge(SmallVec<[Rate; 8]>),
+}
+
+impl<'t> Plan<'t> {
+    pub(crate) fn new(resolved: Result<(), Denial>, rates: Rates<'t>) -> Self {
+        if let Err(denial) = resolved {
+            return Self::Deny(denial);
+        }
+        if let Some(&zero) = rates.iter().find(|held| held.is_zero()) {
+            return Self::Zero { rates, zero };
+        }
+        if rates.is_empty() {
+            return Self::Unrestricted;
+        }
+        Self::Charge(rates.iter().filter_map(|held| held.rate()).collect())
+    }
+}

@@ -1,0 +1,128 @@
+//! One caller's allowances: created, remembered, weighed together, taken all or none.
+
+use crate::decision::{Refused, Taken};
+use crate::rate::Rate;
+use crate::store::gcra::{Fit, Terms, debt};
+use crate::store::key::Key;
+use crate::time::Now;
+use smallvec::SmallVec;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// A caller that has state. Two allowances stay within the table's entry.
+pub(crate) struct Caller {
+    pub key: Key,
+    /// Sorted by rate: shortest window first, then lowest count.
+    allowances: SmallVec<[State; 2]>,
+}
+
+/// The state of one allowance, in nanoseconds of the clock.
+struct State {
+    rate: Rate,
+    /// When it is full again.
+    tat: u64,
+    /// When a request was last held to it by its own token.
+    seen: u64,
+}
+
+/// One allowance of a caller, as [`Limiter::allowances`](crate::Limiter::allowances) shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// The rate.
+    pub rate: Rate,
+    /// The calls that it permits at once now.
+    pub remaining: u64,
+    /// The time until it is full, if nothing is spent meanwhile.
+    pub full_in: Duration,
+    /// Whether it applies to a request that does not present it. If not, its debt alone is kept.
+    pub remembered: bool,
+}
+
+impl Caller {
+    pub(crate) fn new(key: Key) -> Self {
+        Self { key, allowances: SmallVec::new() }
+    }
+
+    /// Takes `cost` units of each allowance that applies, or of none.
+    pub(crate) fn take(&mut self, presented: &[Rate], cost: u64, now: Now) -> Taken {
+        presented.iter().for_each(|&rate| self.present(rate, now));
+        self.allowances.retain(|state| !state.is_expired(now));
+        let refused = self.longest_wait(cost, now);
+        if refused.is_none() {
+            self.allowances.iter_mut().filter(|state| !state.is_forgotten(now)).for_each(|state| state.take(cost, now));
+        }
+        Taken { applied: self.applied(now).map(|state| state.rate).collect(), refused }
+    }
+
+    pub(crate) fn look(&self, now: Now) -> Vec<Allowance> {
+        self.allowances.iter().map(|state| state.look(now)).collect()
+    }
+
+    pub(crate) fn is_expired(&self, now: Now) -> bool {
+        self.allowances.iter().all(|state| state.is_expired(now))
+    }
+
+    /// Remembers `rate` from now on, its allowance full if it is a new one.
+    fn present(&mut self, rate: Rate, now: Now) {
+        let now = now.nanos();
+        match self.allowances.binary_search_by_key(&rate, |state| state.rate) {
+            Ok(known) => self.allowances[known].seen = self.allowances[known].seen.max(now),
+            Err(place) => self.allowances.insert(place, State { rate, tat: now, seen: now }),
+        }
+    }
+
+    /// The applied allowances, in their order.
+    fn applied(&self, now: Now) -> impl Iterator<Item = &State> {
+        self.allowances.iter().filter(move |state| !state.is_forgotten(now))
+    }
+
+    /// The refusing rate with the longest wait, "never" being the longest; the first in order on a tie.
+    fn longest_wait(&self, cost: u64, now: Now) -> Option<Refused> {
+        let mut longest: Option<Refused> = None;
+        for state in self.applied(now) {
+            let wait = match state.weigh(cost, now) {
+                Fit::Fits => continue,
+                Fit::Wait(wait) => Some(wait),
+                Fit::Never => None,
+            };
+            if longest.as_ref().is_none_or(|known| rank(wait) > rank(known.wait)) {
+                longest = Some(Refused { rate: state.rate, wait });
+            }
+        }
+        longest
+    }
+}
+
+impl State {
+    fn weigh(&self, cost: u64, now: Now) -> Fit {
+        Terms::of(self.rate).weigh(self.tat, now.nanos(), cost)
+    }
+
+    fn take(&mut self, cost: u64, now: Now) {
+        self.tat = Terms::of(self.rate).take(self.tat, now.nanos(), cost);
+    }
+
+    /// Not presented for more than twice its window.
+    fn is_forgotten(&self, now: Now) -> bool {
+        now.nanos().saturating_sub(self.seen) > self.rate.window() * 2
+    }
+
+    /// Forgotten and full: worth no more than an allowance that does not exist.
+    fn is_expired(&self, now: Now) -> bool {
+        self.is_forgotten(now) && debt(self.tat, now.nanos()) == 0
+    }
+
+    fn look(&self, now: Now) -> Allowance {
+        Allowance {
+            rate: self.rate,
+            remaining: Terms::of(self.rate).remaining(self.tat, now.nanos()),
+            full_in: Duration::from_nanos(debt(self.tat, now.nanos())),
+            remembered: !self.is_forgotten(now),
+        }
+    }
+}
+
+/// Orders waits: `None`, never, is longer than any.
+fn rank(wait: Option<NonZeroU64>) -> u64 {
+    wait.map_or(u64::MAX, NonZeroU64::get)
+}

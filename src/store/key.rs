@@ -1,0 +1,45 @@
+//! What state is kept under: a keyed 128-bit hash, so that no name of a caller is stored and nobody outside the
+//! process can choose names that collide.
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// The keyed hash of a name in its key space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key([u64; 2]);
+
+/// Makes the keys of one key space. Keys of different spaces never meet.
+#[derive(Clone)]
+pub(crate) struct KeySpace(SipHasher13);
+
+impl KeySpace {
+    /// The key space `name`, under a secret drawn from the system's randomness.
+    pub(crate) fn new(name: &str) -> Self {
+        // Hashes under the standard library's random SipHash keys are as secret as those keys, so they make keys.
+        let random = RandomState::new();
+        let mut hasher = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
+        hasher.write_usize(name.len());
+        hasher.write(name.as_bytes());
+        Self(hasher)
+    }
+
+    /// The key of `name`, any bytes, the empty ones included.
+    pub(crate) fn key(&self, name: &[u8]) -> Key {
+        let mut hasher = self.0;
+        hasher.write(name);
+        let hash = hasher.finish128();
+        Key([hash.h1, hash.h2])
+    }
+}
+
+impl Key {
+    /// Chooses among shards; independent of [`Key::bucket`].
+    pub(crate) fn shard(self, shards: usize) -> usize {
+        (self.0[0] % shards as u64) as usize
+    }
+
+    /// Chooses within a shard's table.
+    pub(crate) fn bucket(self) -> u64 {
+        self.0[1]
+    }
+}

@@ -1,0 +1,91 @@
+//! The only window on the time: a monotonic clock that callers pass in, and the calendar for token times.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A moment on a monotonic clock, in nanoseconds since an origin that the clock chooses.
+///
+/// Good for 292 years from the origin: later moments are taken as the last one, `i64::MAX` nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    monotonic: u64,
+}
+
+impl Now {
+    /// The moment `nanos` nanoseconds after the clock's origin.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        const LAST: u64 = i64::MAX as u64;
+        Self { monotonic: if nanos < LAST { nanos } else { LAST } }
+    }
+
+    /// Nanoseconds since the clock's origin.
+    pub const fn nanos(self) -> u64 {
+        self.monotonic
+    }
+}
+
+/// Tells the time to a limiter.
+///
+/// A clock should not run backwards. Should it do so all the same, a limiter admits too little, never too much.
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> Now;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Now {
+        (**self).now()
+    }
+}
+
+/// The machine's monotonic clock; its origin is the moment it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    origin: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self { origin: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Now {
+        Now::from_nanos(saturating_nanos(self.origin.elapsed()))
+    }
+}
+
+/// A clock that stands still until it is told to move. It is for tests and for replaying the past.
+///
+/// ```
+/// use tollgate::{Clock, ManualClock};
+/// let clock = ManualClock::default();
+/// clock.set(1_500);
+/// assert_eq!(clock.now().nanos(), 1_500);
+/// ```
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicU64);
+
+impl ManualClock {
+    /// Sets the time to `nanos` nanoseconds after the origin, be it earlier or later than the present.
+    pub fn set(&self, nanos: u64) {
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Now {
+        Now::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Seconds since the Unix epoch, for the times written into a token. A clock set before 1970 reads 0.
+pub fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn saturating_nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
