@@ -18,11 +18,12 @@ pub(crate) enum Plan<'t> {
 }
 
 impl<'t> Plan<'t> {
-    pub(crate) fn new(resolved: Result<(), Denial>, rates: Rates<'t>) -> Self {
+    pub(crate) fn new(resolved: Result<(), Denial>, mut rates: Rates<'t>) -> Self {
         if let Err(denial) = resolved {
             return Self::Deny(denial);
         }
         if let Some(&zero) = rates.iter().find(|held| held.is_zero()) {
+            rates.sort_by_key(|held| held.rate());
             return Self::Zero { rates, zero };
         }
         if rates.is_empty() {
