@@ -1,4 +1,9 @@
-//! What Envoy is to tell the client: a decision as status, headers and body, as data.
+//! What the client is to be told: a decision as status, headers and body, as data.
+
+use crate::decision::{Decision, Unauthenticated, Verdict};
+use crate::held::HeldRate;
+use crate::warning::Warning;
+use std::time::Duration;
 
 /// How answers look.
 #[derive(Clone, Debug)]
@@ -22,4 +27,165 @@ pub enum BodyFormat {
     Text,
     /// No body.
     None,
+}
+
+/// What the client is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The status of a refusal; `None` lets the request go on.
+    pub refusal: Option<Refusal>,
+    /// Header lines for the client, names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+/// How a refusal is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+}
+
+/// The protocol that the client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Any HTTP but gRPC.
+    Http,
+    /// gRPC, which has a status and a message in place of a body.
+    Grpc,
+}
+
+/// The most warnings that one answer carries; one more line counts the rest.
+const WARNINGS: usize = 16;
+
+/// The longest warning line, in bytes.
+const WARNING_BYTES: usize = 1024;
+
+/// RESOURCE_EXHAUSTED. Without it Envoy turns a 429 into UNAVAILABLE, which clients retry at once.
+const GRPC_RESOURCE_EXHAUSTED: &str = "8";
+
+/// A refusal in words: what the text and JSON bodies say, and what the problem body explains.
+struct Words {
+    status: u16,
+    title: &'static str,
+    error: &'static str,
+    detail: String,
+    retry_after: Option<u64>,
+}
+
+impl ResponseRules {
+    /// Builds the answer of a decision.
+    pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol) -> Answer {
+        let mut headers = self.warnings(decision);
+        let refusal = match decision.verdict() {
+            Verdict::Allowed => None,
+            Verdict::RateExceeded { limit, retry_after } => Some(Words::rate_exceeded(*limit, *retry_after)),
+            Verdict::Denied(_) => Some(Words::new(403, "Forbidden", "denied", "This request is not permitted.")),
+            Verdict::Unauthenticated(why) => {
+                headers.push(("www-authenticate".into(), self.challenge(*why)));
+                Some(Words::unauthenticated(*why))
+            }
+        };
+        let refusal = refusal.map(|words| self.refuse(&words, protocol, &mut headers));
+        Answer { refusal, headers }
+    }
+
+    fn refuse(&self, words: &Words, protocol: Protocol, headers: &mut Vec<(String, String)>) -> Refusal {
+        let mut add = |name: &str, value: String| headers.push((name.into(), value));
+        if let Some(seconds) = words.retry_after {
+            add("retry-after", seconds.to_string());
+        }
+        add("cache-control", "no-store".into());
+        let format = match protocol {
+            Protocol::Http => self.body,
+            Protocol::Grpc => BodyFormat::Text,
+        };
+        if protocol == Protocol::Grpc && words.status == 429 {
+            add("grpc-status", GRPC_RESOURCE_EXHAUSTED.into());
+        }
+        if let Some(content_type) = format.content_type() {
+            add("content-type", content_type.into());
+        }
+        Refusal { status: words.status, body: words.body(format) }
+    }
+
+    fn challenge(&self, why: Unauthenticated) -> String {
+        let realm = self.realm.replace('\\', "\\\\").replace('"', "\\\"");
+        match why {
+            Unauthenticated::MissingToken => format!("Bearer realm=\"{realm}\""),
+            Unauthenticated::FailedToken => format!("Bearer realm=\"{realm}\", error=\"invalid_token\""),
+        }
+    }
+
+    fn warnings(&self, decision: &Decision<'_>) -> Vec<(String, String)> {
+        let Some(name) = &self.warning_header else { return Vec::new() };
+        let all = decision.warnings();
+        let left_out = all.len().saturating_sub(WARNINGS);
+        let mut lines: Vec<_> = all.take(WARNINGS).map(|warning| (name.clone(), line(&warning))).collect();
+        if left_out > 0 {
+            let count = left_out.to_string();
+            lines.push((name.clone(), line(&Warning::new(b"omitted").with(b"count", count.as_bytes()))));
+        }
+        lines
+    }
+}
+
+/// The warning as one header line of bounded length.
+fn line(warning: &Warning<'_>) -> String {
+    String::from_utf8_lossy(&warning.to_header_value_within(WARNING_BYTES)).into_owned()
+}
+
+impl BodyFormat {
+    fn content_type(self) -> Option<&'static str> {
+        match self {
+            Self::Problem => Some("application/problem+json"),
+            Self::Json => Some("application/json"),
+            Self::Text => Some("text/plain; charset=utf-8"),
+            Self::None => None,
+        }
+    }
+}
+
+impl Words {
+    fn new(status: u16, title: &'static str, error: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, title, error, detail: detail.into(), retry_after: None }
+    }
+
+    fn rate_exceeded(limit: HeldRate<'_>, wait: Option<Duration>) -> Self {
+        let retry_after = wait.map(whole_seconds);
+        let detail = match (limit.rate(), retry_after) {
+            (Some(rate), Some(seconds)) => format!("The rate {rate} is exceeded. Retry after {seconds} seconds."),
+            (Some(rate), None) => format!("The request costs more than the rate {rate} ever permits."),
+            (None, _) => "The token permits no requests.".to_owned(),
+        };
+        Self { retry_after, ..Self::new(429, "Too Many Requests", "rate limit exceeded", detail) }
+    }
+
+    fn unauthenticated(why: Unauthenticated) -> Self {
+        let (error, detail) = match why {
+            Unauthenticated::MissingToken => ("missing token", "A bearer token is required."),
+            Unauthenticated::FailedToken => ("invalid token", "The bearer token failed verification."),
+        };
+        Self::new(401, "Unauthorized", error, detail)
+    }
+
+    /// The body. Every text in it is of this file or a number, so that nothing needs escaping.
+    fn body(&self, format: BodyFormat) -> String {
+        let Self { status, title, error, detail, retry_after } = self;
+        match (format, retry_after) {
+            (BodyFormat::Problem, _) => format!(r#"{{"title":"{title}","status":{status},"detail":"{detail}"}}"#),
+            (BodyFormat::Json, Some(seconds)) => format!(r#"{{"error":"{error}","retry_after":{seconds}}}"#),
+            (BodyFormat::Json, None) => format!(r#"{{"error":"{error}"}}"#),
+            (BodyFormat::Text, Some(seconds)) => format!("{error}; retry after {seconds} s"),
+            (BodyFormat::Text, None) => (*error).to_owned(),
+            (BodyFormat::None, _) => String::new(),
+        }
+    }
+}
+
+/// RFC 9110, section 10.2.3: whole seconds. Rounded up, so that a client that waits so long is not too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    let rounded = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    rounded.max(1)
 }

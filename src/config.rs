@@ -1,11 +1,30 @@
 //! Reads a deployment's configuration file, collecting every mistake of it.
 
+mod diagnostics;
+mod kinds;
+mod listen;
+mod load;
+mod mistake;
+mod node;
+mod response;
+mod section;
+mod suggest;
+mod syntax;
+mod table;
+mod token;
+mod value;
+mod yaml;
+
+pub use diagnostics::Diagnostics;
+pub use listen::{InvalidAddress, ListenAddress};
+pub use load::{ConfigError, SIZE_LIMIT};
+
 use crate::answer::ResponseRules;
 use crate::capability::Prefixes;
 use crate::resolver::DefaultResolver;
 use crate::token::TokenRules;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use mistake::Mistakes;
+use section::Section;
 
 /// One deployment's configuration, as meant.
 #[derive(Clone, Debug)]
@@ -22,15 +41,6 @@ pub struct Config {
     pub response: ResponseRules,
     /// How the log looks.
     pub log: LogRules,
-}
-
-/// Where a listener stands: `host:port`, `[::]:port` or `unix:/path`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListenAddress {
-    /// A TCP address; port 0 lets the system choose.
-    Tcp(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
 }
 
 /// How the log looks.
@@ -73,4 +83,24 @@ pub enum LogPrincipal {
     Hash,
     /// Not at all.
     Off,
+}
+
+impl Config {
+    /// Reads the configuration `text`; `name` is what messages call it.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of the text, each with its place. Only a text that is no YAML has a single one.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut mistakes = Mistakes::default();
+        let config = match yaml::parse(text) {
+            Ok(document) => Section::document(&document, &mut mistakes, table::document),
+            Err(mistake) => mistakes.add(mistake),
+        };
+        match config {
+            Some(config) if mistakes.is_empty() => Ok(config),
+            _ => Err(Diagnostics::new(name, text, mistakes)),
+        }
+    }
 }

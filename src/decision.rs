@@ -91,7 +91,7 @@ impl<'t> Decision<'t> {
         let (verdict, limits) = match plan {
             Plan::Deny(denial) => (Verdict::Denied(denial), Rates::default()),
             Plan::Unrestricted => (Verdict::Allowed, Rates::default()),
-            Plan::Zero { rates, zero } => (Verdict::RateExceeded { limit: zero, retry_after: None }, rates),
+            Plan::Zero(rates) => (Verdict::RateExceeded { limit: HeldRate::ZERO, retry_after: None }, rates),
             Plan::Charge(rates) => {
                 let taken = take(&rates);
                 (taken.verdict(), taken.applied.into_iter().collect())
@@ -122,7 +122,7 @@ impl<'t> Decision<'t> {
     }
 
     /// The rates that applied, remembered ones included, shortest window first, then lowest count. If a zero rate
-    /// refused the request: the resolver's rates as it returned them. None for a request that met no rate.
+    /// refused the request: the resolver's rates in that order, zero rates first. None if no rate applied.
     pub fn limits(&self) -> &[HeldRate<'t>] {
         &self.limits
     }

@@ -25,15 +25,45 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod answer;
 mod capability;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod claims;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod cli;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod config;
 mod decision;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod engine;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod envoy;
 mod held;
 mod limiter;
 mod plan;
 mod rate;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod request;
 mod resolver;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod server;
 mod store;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod telemetry;
 mod time;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod token;
 mod warning;
 
 pub use capability::{PrefixError, Prefixes};

@@ -87,17 +87,15 @@ impl<R> Builder<R> {
     ///
     /// [`PrefixError`] if there is no prefix, or one is empty.
     pub fn build(self) -> Result<Limiter<R>, PrefixError> {
-        Ok(Limiter {
-            prefixes: self.prefixes?,
-            resolver: self.resolver,
-            clock: self.clock,
-            callers: KeySpace::new("callers"),
-            store: MemoryStore::new(),
-        })
+        Ok(Limiter::new(self.prefixes?, self.resolver, self.clock))
     }
 }
 
 impl<R> Limiter<R> {
+    pub(crate) fn new(prefixes: Prefixes, resolver: R, clock: Box<dyn Clock>) -> Self {
+        Self { prefixes, resolver, clock, callers: KeySpace::new("callers"), store: MemoryStore::new() }
+    }
+
     /// Decides one request of the caller `principal` whose token has `capabilities`, at the cost of one unit of
     /// every rate that applies. The resolver is handed `cx`; without one that reads it, pass `&()`.
     pub fn check<'t, X, C>(

@@ -1,6 +1,6 @@
 //! What a resolver's answer asks of the store: nothing, or a charge on each of the caller's rates, as data.
 
-use crate::held::{HeldRate, Rates};
+use crate::held::Rates;
 use crate::rate::Rate;
 use crate::resolver::Denial;
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ pub(crate) enum Plan<'t> {
     /// No rate applies.
     Unrestricted,
     /// A zero rate stands among the rates: the request is refused whatever the store holds.
-    Zero { rates: Rates<'t>, zero: HeldRate<'t> },
+    Zero(Rates<'t>),
     /// The caller spends units of each of these rates.
     Charge(SmallVec<[Rate; 8]>),
 }
@@ -22,9 +22,9 @@ impl<'t> Plan<'t> {
         if let Err(denial) = resolved {
             return Self::Deny(denial);
         }
-        if let Some(&zero) = rates.iter().find(|held| held.is_zero()) {
+        if rates.iter().any(|held| held.is_zero()) {
             rates.sort_by_key(|held| held.rate());
-            return Self::Zero { rates, zero };
+            return Self::Zero(rates);
         }
         if rates.is_empty() {
             return Self::Unrestricted;

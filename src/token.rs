@@ -1,5 +1,10 @@
 //! From the verified claims of a request to an identity: a caller with its capabilities, or why there is none.
 
+use crate::claims::{Claim, Claims};
+use crate::request::Request;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
 /// Where the identity of a request is read from, and what a request without one may do.
 #[derive(Clone, Debug)]
 pub struct TokenRules {
@@ -26,6 +31,159 @@ pub struct ClaimPath(pub Vec<String>);
 pub enum MissingToken {
     /// It is refused with 401.
     Deny,
-    /// It goes on, held to no rate.
+    /// It goes on as a caller without a name and without capabilities.
     Allow,
+}
+
+/// Who makes a request, as far as its token tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Identity<'r> {
+    /// A verified caller.
+    Caller(Caller<'r>),
+    /// The request presents no token.
+    Missing,
+    /// The request presents a token that failed verification.
+    Failed(FailedToken<'r>),
+    /// The token is verified, but its claims cannot be used.
+    Unusable(UnusableToken),
+}
+
+/// A verified caller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Caller<'r> {
+    /// The principal. One of several claims is each of them behind its length, so that no two lists are alike.
+    pub principal: Cow<'r, str>,
+    /// The capabilities, in token order.
+    pub capabilities: SmallVec<[&'r str; 8]>,
+}
+
+/// What Envoy says of a token that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedToken<'r> {
+    /// The code of Envoy's JWT library, if it is one.
+    pub code: Option<u32>,
+    /// Its message.
+    pub message: &'r str,
+}
+
+/// Why the claims of a verified token cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UnusableToken {
+    /// What stands under a payload key is no object.
+    #[error("the payload under {key:?} is {kind}, not an object of claims")]
+    Payload {
+        /// The payload key.
+        key: String,
+        /// What stands there.
+        kind: &'static str,
+    },
+    /// A claim of the principal is absent.
+    #[error("the principal claim {0} is absent")]
+    NoPrincipal(ClaimPath),
+    /// A claim of the principal is neither a non-empty string nor an integer that a double holds exactly.
+    #[error("the principal claim {path} is {kind}; want a non-empty string, or an integer from 0 to 2^53-1")]
+    Principal {
+        /// The claim.
+        path: ClaimPath,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// A capabilities claim is neither a list of strings nor a string.
+    #[error("the capabilities claim {path} is {kind}; want a list of strings, or one space-separated string")]
+    Capabilities {
+        /// The claim.
+        path: ClaimPath,
+        /// What it is.
+        kind: &'static str,
+    },
+}
+
+impl TokenRules {
+    /// Reads who makes `request`. A payload decides even beside a failure; a failure is never a payload.
+    pub fn identify<'r>(&self, request: &'r Request<'r>) -> Identity<'r> {
+        let Some(namespace) = request.metadata.get(&self.namespace).and_then(Claim::object) else {
+            return Identity::Missing;
+        };
+        match self.payload.iter().find_map(|key| Some((key, namespace.get(key)?))) {
+            Some((key, payload)) => self.caller(key, payload).map_or_else(Identity::Unusable, Identity::Caller),
+            None => namespace.get(&self.failure).map_or(Identity::Missing, failure),
+        }
+    }
+
+    fn caller<'r>(&self, key: &str, payload: &'r Claim<'r>) -> Result<Caller<'r>, UnusableToken> {
+        let claims =
+            payload.object().ok_or_else(|| UnusableToken::Payload { key: key.to_owned(), kind: payload.kind() })?;
+        let mut capabilities = SmallVec::new();
+        for path in &self.capabilities {
+            read_capabilities(path, claims, &mut capabilities)?;
+        }
+        Ok(Caller { principal: self.principal(claims)?, capabilities })
+    }
+
+    fn principal<'r>(&self, claims: &'r Claims<'r>) -> Result<Cow<'r, str>, UnusableToken> {
+        if let [path] = &*self.principal {
+            return principal_part(path, claims);
+        }
+        let mut whole = String::new();
+        for path in &self.principal {
+            let part = principal_part(path, claims)?;
+            whole.push_str(&format!("{}:{part}", part.len()));
+        }
+        Ok(whole.into())
+    }
+}
+
+/// Envoy reports a token that is not there as the failure with code 1.
+fn failure<'r>(failure: &'r Claim<'r>) -> Identity<'r> {
+    const JWT_MISSING: f64 = 1.0;
+    let member = |name| failure.object().and_then(|status| status.get(name));
+    let message = if let Some(Claim::Text(message)) = member("message") { message } else { "" };
+    match member("code") {
+        Some(Claim::Number(JWT_MISSING)) => Identity::Missing,
+        Some(Claim::Number(code)) => Identity::Failed(FailedToken { code: Some(*code as u32), message }),
+        _ => Identity::Failed(FailedToken { code: None, message }),
+    }
+}
+
+fn principal_part<'r>(path: &ClaimPath, claims: &'r Claims<'r>) -> Result<Cow<'r, str>, UnusableToken> {
+    /// The largest integer up to which every integer is a double of its own, 2^53 - 1.
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    let kind = match claims.at(&path.0) {
+        None => return Err(UnusableToken::NoPrincipal(path.clone())),
+        Some(Claim::Text("")) => "empty",
+        Some(Claim::Text(text)) => return Ok((*text).into()),
+        Some(Claim::Number(n)) if n.fract() == 0.0 && (0.0..=LARGEST).contains(n) => {
+            return Ok((*n as u64).to_string().into());
+        }
+        Some(Claim::Number(_)) => "another number",
+        Some(other) => other.kind(),
+    };
+    Err(UnusableToken::Principal { path: path.clone(), kind })
+}
+
+fn read_capabilities<'r>(
+    path: &ClaimPath,
+    claims: &'r Claims<'r>,
+    capabilities: &mut SmallVec<[&'r str; 8]>,
+) -> Result<(), UnusableToken> {
+    let unusable = |kind| Err(UnusableToken::Capabilities { path: path.clone(), kind });
+    match claims.at(&path.0) {
+        None => {}
+        Some(Claim::Text(text)) => capabilities.extend(text.split(' ').filter(|capability| !capability.is_empty())),
+        Some(Claim::List(list)) => {
+            for item in list {
+                let Claim::Text(capability) = item else { return unusable("a list that holds something else") };
+                capabilities.push(capability);
+            }
+        }
+        Some(other) => return unusable(other.kind()),
+    }
+    Ok(())
+}
+
+/// The dotted form, as the configuration writes it.
+impl std::fmt::Display for ClaimPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
 }

@@ -52,6 +52,30 @@ impl<'t> Warning<'t> {
         text.iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte = b' ');
         text
     }
+
+    /// [`Warning::to_header_value`] in at most `most` bytes, which must hold all but the last parameter's value:
+    /// that value is cut, at a character where it is UTF-8, and stays well-formed.
+    pub fn to_header_value_within(&self, most: usize) -> Vec<u8> {
+        let mut cut = self.clone();
+        cut.shorten(most);
+        loop {
+            let text = cut.to_header_value();
+            // An escaped byte takes two, so taking off half of what is too much never takes off too much.
+            let excess = text.len().saturating_sub(most).div_ceil(2);
+            let length = cut.params.last().map_or(0, |(_, value)| value.len());
+            if excess == 0 || length == 0 {
+                return text;
+            }
+            cut.shorten(length.saturating_sub(excess));
+        }
+    }
+
+    /// Cuts the last parameter's value to at most `most` bytes.
+    fn shorten(&mut self, most: usize) {
+        if let Some((_, value)) = self.params.last_mut() {
+            *value = &value[..floor_char_boundary(value, most)];
+        }
+    }
 }
 
 /// The text of [`Warning::to_header_value`], bytes that are not UTF-8 replaced.
@@ -80,4 +104,11 @@ fn push_value(text: &mut Vec<u8>, value: &[u8]) {
 /// RFC 9110, section 5.6.2: `tchar`.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The last character boundary at or before `at`, where `text` is UTF-8.
+fn floor_char_boundary(text: &[u8], at: usize) -> usize {
+    let is_continuation = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
+    let at = at.min(text.len());
+    (0..=at).rev().find(|&at| text.get(at).is_none_or(|&byte| !is_continuation(byte))).unwrap_or(0)
 }

@@ -3,6 +3,7 @@
 use crate::go_on;
 use crate::http::{Answer, Client};
 use crate::stage::Stage;
+use std::io::{self, Write};
 
 const REQUESTS: usize = 7;
 const WARNING: &str = "x-webpa-capability-warning";
@@ -29,25 +30,35 @@ const CALLERS: [Caller; 3] = [
 
 /// Sends a burst with each caller's token and prints a line an answer.
 pub fn all(stage: &Stage) -> Result<(), String> {
-    println!("Envoy verifies each token and asks Tollgate; {REQUESTS} requests a caller, as fast as they go.");
+    print(&format!("Envoy verifies each token and asks Tollgate; {REQUESTS} requests a caller, as fast as they go."))?;
     CALLERS.iter().try_for_each(|caller| burst(stage, caller))
 }
 
 fn burst(stage: &Stage, caller: &Caller) -> Result<(), String> {
-    println!("\n{} {}\n  {}", caller.name, caller.capabilities.join(" "), caller.headline);
-    println!("  {:>2}  {:<6}  {:<11}  warning", "#", "status", "Retry-After");
+    print(&format!("\n{} {}\n  {}", caller.name, caller.capabilities.join(" "), caller.headline))?;
+    print(&line("#", "status", "Retry-After", "warning"))?;
     let bearer = format!("Bearer {}", stage.token(caller.name, caller.capabilities)?);
     let mut client = Client::connect(stage.edge())?;
     for number in 1..=REQUESTS {
         go_on()?;
-        print(number, &client.send("GET", "/", &[("authorization", &bearer)])?);
+        let answer = client.send("GET", "/", &[("authorization", &bearer)])?;
+        print(&row(number, &answer))?;
     }
     Ok(())
 }
 
-fn print(number: usize, answer: &Answer) {
+fn row(number: usize, answer: &Answer) -> String {
     let warnings: Vec<&str> = answer.all(WARNING).collect();
-    let retry_after = answer.header("retry-after").unwrap_or("-");
     let warning = if warnings.is_empty() { "-".into() } else { warnings.join(" | ") };
-    println!("  {number:>2}  {:<6}  {retry_after:<11}  {warning}", answer.status);
+    let retry_after = answer.header("retry-after").unwrap_or("-");
+    line(&number.to_string(), &answer.status.to_string(), retry_after, &warning)
+}
+
+fn line(number: &str, status: &str, retry_after: &str, warning: &str) -> String {
+    format!("  {number:>2}  {status:<6}  {retry_after:<11}  {warning}")
+}
+
+/// Unlike `println!`, ends the demo in order when nobody reads on.
+fn print(text: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{text}").map_err(|error| format!("standard output: {error}"))
 }

@@ -1,4 +1,6 @@
 //! The integration tests, one binary: the library's rules here, the service's from `config` on.
 
+#[cfg(feature = "server")]
+mod config;
 mod conformance;
 mod decisions;

@@ -1,0 +1,67 @@
+//! The claims of a verified token: a JSON tree that borrows its texts from the message.
+
+/// The members of a JSON object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims<'r>(Vec<(&'r str, Claim<'r>)>);
+
+/// One JSON value. Numbers are doubles, as they are in the metadata that Envoy sends.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Claim<'r> {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(&'r str),
+    List(Vec<Claim<'r>>),
+    Object(Claims<'r>),
+}
+
+impl<'r> Claims<'r> {
+    /// The member `name`; the last one if it is repeated, as for a protobuf map.
+    pub fn get(&self, name: &str) -> Option<&Claim<'r>> {
+        self.0.iter().rfind(|(key, _)| *key == name).map(|(_, claim)| claim)
+    }
+
+    /// The claim at the end of `path`: each name but the last is an object's.
+    pub fn at(&self, path: &[String]) -> Option<&Claim<'r>> {
+        let (name, rest) = path.split_first()?;
+        match (self.get(name)?, rest) {
+            (claim, []) => Some(claim),
+            (Claim::Object(claims), rest) => claims.at(rest),
+            _ => None,
+        }
+    }
+
+    /// The names of the members.
+    pub fn names(&self) -> impl Iterator<Item = &'r str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+}
+
+impl<'r> FromIterator<(&'r str, Claim<'r>)> for Claims<'r> {
+    fn from_iter<I: IntoIterator<Item = (&'r str, Claim<'r>)>>(members: I) -> Self {
+        Self(members.into_iter().collect())
+    }
+}
+
+impl<'r> Claim<'r> {
+    /// What kind of value this is, for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    /// The members, if this is an object.
+    pub fn object(&self) -> Option<&Claims<'r>> {
+        match self {
+            Self::Object(claims) => Some(claims),
+            _ => None,
+        }
+    }
+}

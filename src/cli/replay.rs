@@ -1,0 +1,90 @@
+//! `tollgate replay`: decides requests from standard input in virtual time, one JSON line in, one out.
+
+mod input;
+mod output;
+
+use crate::answer::{Protocol, ResponseRules};
+use crate::cli::{Failure, check};
+use crate::engine::Engine;
+use crate::time::ManualClock;
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Decide requests from standard input in virtual time, one JSON line each
+///
+/// A line is an object: `at`, the time since the start as a duration ("1m30s") or in nanoseconds, never
+/// decreasing; then `principal` and `capabilities`, or `claims`, or `token`: "missing" or "failed"; and optionally
+/// `method`, `path`, `host`, `headers`, `client` and `context`. Each line is answered by one with the decision.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Arguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+const EXAMPLE: &str = r#"Example:
+  echo '{"at": "0s", "principal": "alice", "capabilities": ["prefix:rate:5/1m"]}' | tollgate replay --config tollgate.yaml"#;
+
+/// What decides the lines.
+struct Replay {
+    engine: Engine,
+    response: ResponseRules,
+    clock: Arc<ManualClock>,
+    /// The time of the last line, in nanoseconds.
+    last: u64,
+}
+
+/// Replays standard input to standard output. The first line that cannot be read ends it.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let config = check::load(&arguments.config)?;
+    let clock = Arc::new(ManualClock::default());
+    let engine = Engine::new(config.token, config.prefixes, config.callers, Arc::clone(&clock));
+    let mut replay = Replay { engine, response: config.response, clock, last: 0 };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let outcome = replay.lines(io::stdin().lock(), &mut out);
+    out.flush().map_err(|error| Failure::io(&error))?;
+    outcome
+}
+
+impl Replay {
+    fn lines(&mut self, input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
+        for (number, line) in (1..).zip(input.split(b'\n')) {
+            let line = line.map_err(|error| Failure::io(&error))?;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let answer = self.line(number, &line).map_err(|cause| bad_line(number, &cause))?;
+            serde_json::to_writer(&mut *out, &answer).map_err(|error| Failure::io(&error.into()))?;
+            writeln!(out).map_err(|error| Failure::io(&error))?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, number: u64, line: &[u8]) -> Result<output::Line, String> {
+        let line: input::Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let at = line.at.nanos()?;
+        if at < self.last {
+            return Err(format!("`at` is {at} ns, which is before the line before it at {} ns", self.last));
+        }
+        self.last = at;
+        self.clock.set(at);
+        let request = line.request(self.engine.token());
+        let identity = match line.given_identity()? {
+            Some(identity) => identity,
+            None => self.engine.token().identify(&request),
+        };
+        let decision = self.engine.check(&request, &identity);
+        let protocol = if request.is_grpc() { Protocol::Grpc } else { Protocol::Http };
+        Ok(output::Line::new(number, &decision, self.response.answer(&decision, protocol)))
+    }
+}
+
+fn bad_line(number: u64, cause: &str) -> Failure {
+    Failure {
+        code: 2,
+        message: format!("line {number} of standard input: {cause}"),
+        hint: Some("see `tollgate replay --help` for what a line holds".to_owned()),
+    }
+}

@@ -1,0 +1,114 @@
+//! A line that `replay` reads: a request, and who makes it.
+
+use crate::claims::{Claim, Claims};
+use crate::rate::parse_duration;
+use crate::request::Request;
+use crate::token::{Caller, FailedToken, Identity, TokenRules};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// One request, as typed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    pub at: At,
+    principal: Option<String>,
+    capabilities: Option<Vec<String>>,
+    claims: Option<Map<String, Value>>,
+    token: Option<Token>,
+    #[serde(default)]
+    method: String,
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    host: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    client: String,
+    #[serde(default)]
+    context: BTreeMap<String, String>,
+}
+
+/// The time since the start.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "`at` must be a duration text or a number of nanoseconds")]
+pub enum At {
+    Nanos(u64),
+    Duration(String),
+}
+
+/// A token that gives no identity.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Token {
+    Missing,
+    Failed,
+}
+
+impl At {
+    /// The time in nanoseconds.
+    pub fn nanos(&self) -> Result<u64, String> {
+        match self {
+            Self::Nanos(nanos) => Ok(*nanos),
+            // The duration grammar has no zero, since no window is zero; a time may be.
+            Self::Duration(text) if text == "0" || text == "0s" => Ok(0),
+            Self::Duration(text) => parse_duration(text.as_bytes())
+                .ok_or_else(|| format!("`at` is {text:?}, which is no duration such as 1m30s, 1.5h or 100ms")),
+        }
+    }
+}
+
+impl Line {
+    /// The facts of the request. Claims stand where `token` looks for them.
+    pub fn request<'r>(&'r self, token: &'r TokenRules) -> Request<'r> {
+        let key = token.payload.first().map_or("", String::as_str);
+        let namespace = |claims| [(key, Claim::Object(object(claims)))].into_iter().collect();
+        let metadata = self.claims.as_ref().map(|claims| (&*token.namespace, Claim::Object(namespace(claims))));
+        Request {
+            method: self.method.as_bytes(),
+            path: self.path.as_bytes(),
+            host: self.host.as_bytes(),
+            headers: pairs(&self.headers),
+            peer: self.client.as_bytes(),
+            context: pairs(&self.context),
+            metadata: metadata.into_iter().collect(),
+        }
+    }
+
+    /// Who makes the request, where the line says so itself; `None` if its claims do.
+    pub fn given_identity(&self) -> Result<Option<Identity<'_>>, String> {
+        match (&self.principal, &self.capabilities, &self.claims, self.token) {
+            (Some(principal), capabilities, None, None) => Ok(Some(Identity::Caller(Caller {
+                principal: principal.into(),
+                capabilities: capabilities.iter().flatten().map(String::as_str).collect(),
+            }))),
+            (None, None, Some(_), None) => Ok(None),
+            (None, None, None, Some(Token::Missing)) => Ok(Some(Identity::Missing)),
+            (None, None, None, Some(Token::Failed)) => {
+                Ok(Some(Identity::Failed(FailedToken { code: None, message: "failed, as the line says" })))
+            }
+            _ => Err("want one of: `principal` (with `capabilities`), `claims`, `token`".to_owned()),
+        }
+    }
+}
+
+fn pairs(map: &BTreeMap<String, String>) -> Vec<(&[u8], &[u8])> {
+    map.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
+}
+
+fn object(members: &Map<String, Value>) -> Claims<'_> {
+    members.iter().map(|(name, value)| (&**name, claim(value))).collect()
+}
+
+fn claim(value: &Value) -> Claim<'_> {
+    match value {
+        Value::Null => Claim::Null,
+        Value::Bool(value) => Claim::Bool(*value),
+        Value::Number(number) => Claim::Number(number.as_f64().unwrap_or(f64::NAN)),
+        Value::String(text) => Claim::Text(text),
+        Value::Array(items) => Claim::List(items.iter().map(claim).collect()),
+        Value::Object(members) => Claim::Object(object(members)),
+    }
+}

@@ -1,0 +1,49 @@
+//! The kinds of values that say where the identity comes from: claim paths and capability prefixes.
+
+use super::kinds::{Kind, text, word};
+use super::node::{Tree, quoted};
+use super::value::Value;
+use crate::capability::Prefixes;
+use crate::token::ClaimPath;
+
+/// The only source of this version has nothing to tell but that it is there.
+pub const SOURCES: Kind<Vec<()>> =
+    Kind::Is("a list that holds `metadata`", |value| value.list(|source| word(source, &[("metadata", ())])));
+
+pub const CLAIMS: Kind<Vec<ClaimPath>> =
+    Kind::Is("a claim path or a list of claim paths", |value| value.list_or_one(claim));
+
+pub const PREFIXES: Kind<Prefixes> = Kind::Is("a list of texts", prefixes);
+
+/// Reads a path with dots or, where it is itself an element of a list, a list of names that may hold dots.
+fn claim(value: &mut Value<'_, '_>) -> Option<ClaimPath> {
+    match &value.node().tree {
+        Tree::List(_) => value.elements(text).map(ClaimPath),
+        _ => dotted(value),
+    }
+}
+
+fn dotted(value: &mut Value<'_, '_>) -> Option<ClaimPath> {
+    let path = value.text()?;
+    if path.split('.').any(str::is_empty) {
+        let cause = format!("the claim path {} has an empty name in it", quoted(path));
+        return value
+            .reject(&cause, "write names with one dot between them; `[[\"a.b\"]]` is one name that holds a dot");
+    }
+    Some(ClaimPath(path.split('.').map(Into::into).collect()))
+}
+
+fn prefixes(value: &mut Value<'_, '_>) -> Option<Prefixes> {
+    let list = value.list(text)?;
+    let mut usable = Some(());
+    for (at, prefix) in list.iter().enumerate() {
+        if let Some(first) = list[..at].iter().find(|first| prefix.starts_with(*first)) {
+            usable = value.reject_element(
+                at,
+                &format!("{} can never match: {} stands before it and selects the same", quoted(prefix), quoted(first)),
+                "put the longer prefix first, or remove it",
+            );
+        }
+    }
+    usable.and_then(|()| Prefixes::new(&list).map_or_else(|error| value.wrong(&error.to_string()), Some))
+}

@@ -1,0 +1,46 @@
+//! The facts of one request, borrowed from the message that brought them.
+
+use crate::claims::Claims;
+
+/// What Envoy says of one request. Texts are bytes as they came: nothing is decoded, normalised or trusted yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request<'r> {
+    /// The method.
+    pub method: &'r [u8],
+    /// The path with its query, as the client sent it unless Envoy normalises paths.
+    pub path: &'r [u8],
+    /// The authority.
+    pub host: &'r [u8],
+    /// The header lines, names in lower case. Repeats are lines of their own or joined by commas, as Envoy sent them.
+    pub headers: Vec<(&'r [u8], &'r [u8])>,
+    /// The address at the other end of Envoy's connection; empty if it is no IP address.
+    pub peer: &'r [u8],
+    /// The route's `context_extensions`.
+    pub context: Vec<(&'r [u8], &'r [u8])>,
+    /// The metadata namespaces and what they hold.
+    pub metadata: Claims<'r>,
+}
+
+impl<'r> Request<'r> {
+    /// The first line of the header `name`, which is in lower case.
+    pub fn header(&self, name: &str) -> Option<&'r [u8]> {
+        self.headers.iter().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
+    }
+
+    /// Whether the client speaks gRPC. This is Envoy's rule: what it takes for gRPC, it answers as gRPC.
+    pub fn is_grpc(&self) -> bool {
+        let rest = self.header("content-type").and_then(|value| value.strip_prefix(b"application/grpc"));
+        matches!(rest, Some([] | [b'+', ..]))
+    }
+
+    /// Whether the client sent a bearer token, verified or not.
+    pub fn has_bearer(&self) -> bool {
+        let scheme = self.header("authorization").and_then(|value| value.split(|&byte| byte == b' ').next());
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
+    }
+
+    /// The path without its query, in which a client may have put a credential.
+    pub fn path_without_query(&self) -> &'r [u8] {
+        self.path.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default()
+    }
+}

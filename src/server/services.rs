@@ -1,0 +1,95 @@
+//! The gRPC services on the one port, told apart by path: Authorization and health.
+
+use crate::envoy::check_request::CheckRequest;
+use crate::envoy::check_response::CheckResponse;
+use crate::envoy::ext_authz::ExtAuthz;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tonic::body::Body;
+use tonic::server::{Grpc, UnaryService};
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_prost::ProstCodec;
+use tower_service::Service;
+
+/// The name of the service that Envoy's ext_authz filter calls.
+pub const AUTHORIZATION: &str = "envoy.service.auth.v3.Authorization";
+
+const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What a worker serves.
+#[derive(Clone)]
+pub struct Services {
+    check: Check,
+    /// Boxed, because the type of tonic's own health service has no name.
+    health: Arc<dyn Fn(http::Request<Body>) -> BoxFuture<http::Response<Body>> + Send + Sync>,
+}
+
+/// `Authorization/Check`.
+#[derive(Clone)]
+struct Check(Arc<ExtAuthz>);
+
+impl Services {
+    /// The services of `ext_authz`, beside `health`.
+    pub fn new(ext_authz: Arc<ExtAuthz>, health: HealthServer<impl Health>) -> Self {
+        let health = move |request| -> BoxFuture<_> {
+            let mut health = health.clone();
+            Box::pin(async move {
+                let Ok(response) = health.call(request).await;
+                response
+            })
+        };
+        Self { check: Check(ext_authz), health: Arc::new(health) }
+    }
+}
+
+impl Service<http::Request<Body>> for Services {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        match request.uri().path() {
+            CHECK => {
+                let check = self.check.clone();
+                Box::pin(async move { Ok(Grpc::new(ProstCodec::default()).unary(check, request).await) })
+            }
+            path if path.starts_with("/grpc.health.v1.Health/") => {
+                let response = (self.health)(request);
+                Box::pin(async move { Ok(response.await) })
+            }
+            path => {
+                let unknown = Status::unimplemented(format!("no such method: {path}"));
+                Box::pin(ready(Ok(unknown.into_http())))
+            }
+        }
+    }
+}
+
+impl UnaryService<CheckRequest> for Check {
+    type Response = CheckResponse;
+    type Future = Ready<Result<Response<CheckResponse>, Status>>;
+
+    /// A panic ends this Check with an error, which Envoy takes for a failure of the service, and no other.
+    fn call(&mut self, request: Request<CheckRequest>) -> Self::Future {
+        let answered = catch_unwind(AssertUnwindSafe(|| self.0.check(request.get_ref())));
+        ready(match answered {
+            Ok(Ok(response)) => Ok(Response::new(response)),
+            Ok(Err(unreadable)) => {
+                tracing::warn!(error = %unreadable, "a CheckRequest cannot be read");
+                Err(Status::invalid_argument(unreadable.to_string()))
+            }
+            Err(_) => Err(Status::internal("the check failed")),
+        })
+    }
+}

@@ -1,0 +1,259 @@
+//! The configuration file: what good ones mean, and the exact words for bad ones.
+
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tollgate::answer::BodyFormat;
+use tollgate::config::{
+    Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT,
+};
+use tollgate::token::{ClaimPath, MissingToken};
+use tollgate::{DefaultResolver, MalformedRule, Prefixes, WindowBounds};
+
+const BAD: &str = "tests/it/config/bad";
+const SMALLEST: &str = "token:\n  prefixes: [\"prefix:rate:\"]\n";
+
+const FULL: &str = r#"
+listen: { grpc: "[::1]:0" }
+token:
+  source: [metadata]
+  metadata: { namespace: other.filter, payload: claims, failure: why }
+  principal: [iss, ["https://idp/sub"]]
+  capabilities: realm.caps
+  prefixes: ["a:new:", "a:", "b:"]
+  missing: allow
+callers: { window_bounds: { min: 30s, max: 1h30m }, malformed: keep }
+response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"" }
+log: { format: text, level: trace, principal: off }
+"#;
+
+fn files(extension: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(BAD).expect(BAD).map(|entry| entry.expect(BAD).path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == extension)).collect();
+    files.sort();
+    files
+}
+
+fn message(path: &Path) -> String {
+    match Config::load(path) {
+        Ok(_) => format!("{} has no mistake", path.display()),
+        Err(error) => error.to_string().replace(&path.display().to_string(), "tollgate.yaml") + "\n",
+    }
+}
+
+#[test]
+fn every_bad_file_has_its_exact_message() {
+    let bad = files("yaml");
+    assert_eq!(bad.len(), 78);
+    assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
+    let wrong: Vec<_> = bad
+        .iter()
+        .map(|path| (path, message(path)))
+        .filter(|(path, message)| fs::read_to_string(path.with_extension("txt")).ok().as_ref() != Some(message))
+        .map(|(path, message)| format!("{} says:\n{message}", path.display()))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn good(text: &str) -> Config {
+    Config::parse("tollgate.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn path(names: &[&str]) -> ClaimPath {
+    ClaimPath(names.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn the_smallest_file_means_the_documented_defaults() {
+    let Config { listen, token, prefixes, callers, response, log } = good(SMALLEST);
+    assert_eq!(listen.to_string(), "127.0.0.1:10003");
+    assert_eq!(token.namespace, "envoy.filters.http.jwt_authn");
+    assert_eq!(token.payload, ["payload", "jwt_payload"]);
+    assert_eq!(token.failure, "jwt_failure");
+    assert_eq!(token.principal, [path(&["sub"])]);
+    assert_eq!(token.capabilities, [path(&["capabilities"])]);
+    assert_eq!(token.missing, MissingToken::Deny);
+    assert_eq!(prefixes, Prefixes::new(["prefix:rate:"]).unwrap());
+    assert_eq!(callers, DefaultResolver::default());
+    assert_eq!(response.warning_header.as_deref(), Some("x-webpa-capability-warning"));
+    assert_eq!(response.body, BodyFormat::Problem);
+    assert_eq!(response.realm, "tollgate");
+    assert_eq!((log.format, log.level, log.principal), (LogFormat::Json, LogLevel::Info, LogPrincipal::Plain));
+}
+
+#[test]
+fn every_field_can_be_set() {
+    let Config { listen, token, prefixes, callers, response, log } = good(FULL);
+    assert_eq!(listen, ListenAddress::Tcp("[::1]:0".parse().unwrap()));
+    assert_eq!((token.namespace.as_str(), token.failure.as_str()), ("other.filter", "why"));
+    assert_eq!(token.payload, ["claims"]);
+    assert_eq!(token.principal, [path(&["iss"]), path(&["https://idp/sub"])]);
+    assert_eq!(token.capabilities, [path(&["realm", "caps"])]);
+    assert_eq!(token.missing, MissingToken::Allow);
+    assert_eq!(prefixes, Prefixes::new(["a:new:", "a:", "b:"]).unwrap());
+    let (min, max) = (30_000_000_000.try_into().unwrap(), 5_400_000_000_000.try_into().unwrap());
+    assert_eq!(callers.window_bounds, WindowBounds::Within { min, max });
+    assert_eq!(callers.malformed, MalformedRule::Keep);
+    assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
+    assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
+    assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
+}
+
+#[test]
+fn part_of_a_section_leaves_the_rest_at_its_defaults() {
+    let with = |text: &str| good(&format!("{SMALLEST}{text}"));
+    assert_eq!(with("listen:\nlog:\ncallers:\nresponse:\n").response.realm, "tollgate");
+    assert_eq!(with("callers: { window_bounds: }").callers, DefaultResolver::default());
+    assert_eq!(with("callers: { window_bounds: off }").callers.window_bounds, WindowBounds::Off);
+    let (min, max) = (60_000_000_000.try_into().unwrap(), 3_600_000_000_000.try_into().unwrap());
+    let bounds = with("callers: { window_bounds: { max: 1h } }").callers.window_bounds;
+    assert_eq!(bounds, WindowBounds::Within { min, max });
+    assert_eq!(with("response: { warnings: false }").response.warning_header, None);
+    assert_eq!(with("response: { warning_header: X-Notes, warnings: false }").response.warning_header, None);
+}
+
+#[test]
+fn a_file_may_have_a_byte_order_mark_carriage_returns_and_aliases() {
+    let config =
+        good("\u{feff}token:\r\n  principal: &claims [sub]\r\n  capabilities: *claims\r\n  prefixes: ['a']\r\n");
+    assert_eq!(config.token.capabilities, config.token.principal);
+    assert_eq!(config.prefixes, Prefixes::new(["a"]).unwrap());
+}
+
+#[test]
+fn addresses_read_back_as_they_were_written() {
+    for text in ["127.0.0.1:10003", "0.0.0.0:0", "[::]:65535", "[fe80::1%2]:1", "unix:/run/tollgate/grpc.sock"] {
+        assert_eq!(text.parse::<ListenAddress>().map(|address| address.to_string()).as_deref(), Ok(text));
+    }
+    assert_eq!("localhost:80".parse::<ListenAddress>().unwrap().to_string(), "127.0.0.1:80");
+    let socket = |length| format!("unix:/{}", "s".repeat(length)).parse::<ListenAddress>().map(|_| ());
+    assert_eq!((socket(106), socket(107)), (Ok(()), Err(InvalidAddress::LongPath)));
+}
+
+#[test]
+fn a_text_that_is_no_address_says_why() {
+    use InvalidAddress::{NoHost, RelativePath, Tcp};
+    let bad: [(_, &[&str]); 3] = [
+        (Tcp, &["", "10003", "127.0.0.1", "127.0.0.1:", "host:80", "localhost:x", "127.0.0.1:65536", "[::]", "::1:80"]),
+        (NoHost, &[":80", ":0"]),
+        (RelativePath, &["a", "", "a/b", "/", "//", "/a/", "/a/..", "./a", "/a\0b"]),
+    ];
+    for (error, texts) in bad {
+        let scheme = if error == RelativePath { "unix:" } else { "" };
+        for text in texts {
+            assert_eq!(format!("{scheme}{text}").parse::<ListenAddress>(), Err(error), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing.yaml");
+    let error = Config::load(&missing).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: cannot read this file: ", missing.display())), "{error}");
+    assert!(matches!(Config::load(directory.path()), Err(ConfigError::Unreadable { .. })));
+}
+
+#[test]
+fn a_file_may_have_ten_mebibytes_and_no_more() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let filler = usize::try_from(SIZE_LIMIT).unwrap() - SMALLEST.len() - 1;
+    fs::write(&file, format!("{SMALLEST}#{}", "x".repeat(filler))).unwrap();
+    assert!(Config::load(file.path()).is_ok());
+    fs::write(&file, format!("{SMALLEST}#{}", "x".repeat(filler + 1))).unwrap();
+    assert!(matches!(Config::load(file.path()), Err(ConfigError::TooLarge { .. })));
+}
+
+#[test]
+fn mistakes_that_are_not_shown_are_counted() {
+    let wrong = |count| (0..count).map(|key| format!("wrong_{key}: {key}\n")).collect::<String>();
+    let last = |count| {
+        let mistakes = Config::parse("tollgate.yaml", &format!("{SMALLEST}{}", wrong(count))).unwrap_err().to_string();
+        mistakes.lines().last().map(ToString::to_string)
+    };
+    assert_eq!(last(50).as_deref(), Some("hint: known keys here: listen, token, callers, response, log"));
+    assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));
+    assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
+}
+
+#[test]
+fn colours_are_there_only_when_asked_for() {
+    let mistakes = Config::parse("tollgate.yaml", "tokens: {}").unwrap_err();
+    assert_eq!(mistakes.summary(), "tollgate.yaml: 2 mistakes");
+    assert!(!mistakes.to_string().contains('\x1b'));
+    let styled = mistakes.to_styled();
+    let without: String =
+        styled.split('\x1b').map(|part| part.split_once('m').map_or(part, |(_, rest)| rest)).collect();
+    assert!(styled.contains('\x1b') && without.contains("hint: did you mean `token`?"), "{without}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in any::<String>()) {
+        let _ = Config::parse("tollgate.yaml", &text).map_err(|mistakes| mistakes.to_string() + &mistakes.to_styled());
+    }
+
+    #[test]
+    fn no_nearly_good_text_makes_the_reader_panic(
+        parts in prop::collection::vec(prop::sample::select(PARTS), 0..40),
+    ) {
+        let _ = Config::parse("tollgate.yaml", &parts.concat()).map_err(|mistakes| mistakes.to_string());
+    }
+
+    #[test]
+    fn no_change_of_one_character_makes_the_reader_panic(at in 0..FULL.len(), with in any::<char>()) {
+        let text: String = FULL.char_indices().map(|(index, char)| if index == at { with } else { char }).collect();
+        let _ = Config::parse("tollgate.yaml", &text).map_err(|mistakes| mistakes.to_string());
+    }
+}
+
+/// What files are made of, good and bad.
+const PARTS: &[&str] = &[
+    "token",
+    "prefixes",
+    "listen",
+    "grpc",
+    "log",
+    "level",
+    "principal",
+    "window_bounds",
+    "callers",
+    "metadata",
+    ": ",
+    ":",
+    "\n",
+    "\r",
+    "\n  ",
+    "\n    ",
+    "\t",
+    "- ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    "\"",
+    "'",
+    "#",
+    "&a ",
+    "*a",
+    "!!int ",
+    "| ",
+    ">",
+    "? ",
+    "<<",
+    "---\n",
+    "5",
+    "off",
+    "true",
+    "~",
+    "é",
+    "詳",
+    "\u{202e}",
+    "\0",
+    "\u{feff}",
+    "\u{85}",
+    "\u{2028}",
+    "a..b",
+];
