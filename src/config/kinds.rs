@@ -15,7 +15,6 @@ pub enum Kind<T: 'static> {
 }
 
 pub const TEXT: Kind<String> = Kind::Is("a text", text);
-pub const TEXTS: Kind<Vec<String>> = Kind::Is("a list of texts", |value| value.list(text));
 pub const TEXT_OR_TEXTS: Kind<Vec<String>> = Kind::Is("a text or a list of texts", |value| value.list_or_one(text));
 pub const SWITCH: Kind<bool> = Kind::Is("true or false", switch);
 pub const DURATION: Kind<NonZeroU64> = Kind::Is("a positive duration", duration);

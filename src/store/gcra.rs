@@ -15,7 +15,8 @@
 //! The tolerance is not simply the window: the interval is rounded down, so that `7/10ns` (interval 1) would
 //! permit 10 calls at once. Capped at one nanosecond less than `count + 1` intervals, a full allowance is worth
 //! exactly `count` calls for every rate whose count does not exceed its window in nanoseconds. What is admitted
-//! over any time `t` is at most `count + floor(t / interval)`.
+//! over any time `t` is at most `count + floor((t + rest) / interval)`, where `rest`, the nanoseconds by which the
+//! tolerance exceeds `count` intervals, is less than one a call and 0 where `count` divides the window.
 //!
 //! Nothing wraps: count and window are at most 2^63 - 1, so `interval * (count + 1)` is below 2^64, and an
 //! instant is at most 2^63 - 1 with a debt of at most a window on top. A cost that saturates exceeds every

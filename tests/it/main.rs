@@ -4,3 +4,6 @@
 mod config;
 mod conformance;
 mod decisions;
+mod model;
+mod properties;
+mod store;
