@@ -1,9 +1,13 @@
 //! The integration tests, one binary: the library's rules here, the service's from `config` on.
 
 #[cfg(feature = "server")]
+mod captures;
+#[cfg(feature = "server")]
 mod config;
 mod conformance;
 mod decisions;
+#[cfg(feature = "server")]
+mod identity;
 mod model;
 mod properties;
 mod store;
