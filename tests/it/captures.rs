@@ -5,8 +5,8 @@ use envoy_types::pb::envoy::config::core::v3::address::Address as AddressKind;
 use envoy_types::pb::envoy::service::auth::v3::CheckRequest as FullRequest;
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
-use prost::Message;
 use proptest::prelude::*;
+use prost::Message;
 use std::collections::BTreeMap;
 use tollgate::claims::{Claim, Claims};
 use tollgate::envoy::check_request::CheckRequest;
@@ -175,7 +175,8 @@ proptest! {
 fn claims_that_nest_too_deep_are_refused() {
     let nested = |depth: usize| {
         let leaf = Value { kind: Some(Kind::BoolValue(true)) };
-        let deep = (0..depth).fold(leaf, |inner, _| Value { kind: Some(Kind::ListValue(ListValue { values: vec![inner] })) });
+        let deep =
+            (0..depth).fold(leaf, |inner, _| Value { kind: Some(Kind::ListValue(ListValue { values: vec![inner] })) });
         Struct { fields: [("deep".to_owned(), deep)].into() }.encode_to_vec()
     };
     assert!(decode_struct(&nested(63)).is_ok());

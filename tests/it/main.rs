@@ -6,8 +6,11 @@ mod captures;
 mod config;
 mod conformance;
 mod decisions;
+mod house;
 #[cfg(feature = "server")]
 mod identity;
 mod model;
 mod properties;
+#[cfg(feature = "server")]
+mod replay;
 mod store;

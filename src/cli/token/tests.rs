@@ -1,3 +1,5 @@
+//! Tests of the signing keys, their JWKS and the claims of a token.
+
 use super::{Algorithm, Arguments, SigningKey, claims, kept_key, parse_claim, parse_seconds};
 use clap::Parser;
 use jsonwebtoken::jwk::JwkSet;
