@@ -17,8 +17,13 @@ pub fn hint(message: &str, line: &str) -> &'static str {
         ("simple key", "write `key: value`, with a space after the colon"),
     ];
     match HINTS.iter().find(|(part, _)| message.contains(part)) {
-        _ if line.contains("]:") => "put an address that begins with a bracket in quotes, such as \"[::]:10003\"",
+        _ if holds_address(line) => "put an address that begins with a bracket in quotes, such as \"[::]:10003\"",
         Some((_, hint)) => hint,
         None => "look for a bracket, a quote or an indentation that is wrong here or in the line above",
     }
+}
+
+/// Whether `[::]:10003` or the like stands in the line; without quotes it reads as a list with something after it.
+fn holds_address(line: &str) -> bool {
+    line.split("]:").skip(1).any(|port| port.starts_with(|char: char| char.is_ascii_digit()))
 }

@@ -33,17 +33,8 @@ fn dotted(value: &mut Value<'_, '_>) -> Option<ClaimPath> {
     Some(ClaimPath(path.split('.').map(Into::into).collect()))
 }
 
+/// A prefix that stands behind one it begins with is never selected. That is no mistake: the order says which counts.
 fn prefixes(value: &mut Value<'_, '_>) -> Option<Prefixes> {
-    let list = value.list(text)?;
-    let mut usable = Some(());
-    for (at, prefix) in list.iter().enumerate() {
-        if let Some(first) = list[..at].iter().find(|first| prefix.starts_with(*first)) {
-            usable = value.reject_element(
-                at,
-                &format!("{} can never match: {} stands before it and selects the same", quoted(prefix), quoted(first)),
-                "put the longer prefix first, or remove it",
-            );
-        }
-    }
-    usable.and_then(|()| Prefixes::new(&list).map_or_else(|error| value.wrong(&error.to_string()), Some))
+    let list = value.elements(text)?;
+    Prefixes::new(&list).map_or_else(|error| value.wrong(&error.to_string()), Some)
 }

@@ -157,9 +157,19 @@ fn words(error: &Error, line: &str) -> (String, &'static str) {
             (format!("unknown tag {}", quoted(tag)), "remove the tag; a text that begins with `!` must be in quotes")
         }
         Error::ExternalMessage { msg, .. } if msg.contains("recursion limit") => too_deep(),
-        Error::ExternalMessage { msg, .. } => (format!("this is not YAML: {msg}"), syntax::hint(msg, line)),
-        _ => ("the value does not fit its tag".into(), "remove the tag"),
+        Error::ExternalMessage { msg, .. } => not_yaml(msg, line),
+        Error::InvalidScalar { .. }
+        | Error::InvalidBinaryBase64 { .. }
+        | Error::BinaryNotUtf8 { .. }
+        | Error::TaggedScalarCannotDeserializeIntoString { .. } => {
+            ("the value does not fit its tag".into(), "remove the tag")
+        }
+        other => not_yaml(other.to_string().split(" at line ").next().unwrap_or_default(), line),
     }
+}
+
+fn not_yaml(message: &str, line: &str) -> (String, &'static str) {
+    (format!("this is not YAML: {message}"), syntax::hint(message, line))
 }
 
 fn too_deep() -> (String, &'static str) {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tollgate::answer::BodyFormat;
 use tollgate::config::{
     Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT,
@@ -44,7 +45,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 78);
+    assert_eq!(bad.len(), 76);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -175,6 +176,25 @@ fn mistakes_that_are_not_shown_are_counted() {
     assert_eq!(last(50).as_deref(), Some("hint: known keys here: listen, token, callers, response, log"));
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
+}
+
+#[test]
+fn the_command_says_ok_or_shows_the_mistakes() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        let output = command.current_dir(&directory).args(["check", name]).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    fs::write(directory.path().join("good.yaml"), SMALLEST).unwrap();
+    assert_eq!(check("good.yaml"), (Some(0), "good.yaml: ok\n".into(), String::new()));
+    fs::write(directory.path().join("bad.yaml"), "tokens: {}").unwrap();
+    let mistakes = Config::parse("bad.yaml", "tokens: {}").unwrap_err();
+    assert_eq!(check("bad.yaml"), (Some(2), String::new(), format!("{mistakes}\n\nerror: bad.yaml: 2 mistakes\n")));
+    let (code, stdout, stderr) = check("missing.yaml");
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.starts_with("error: missing.yaml: cannot read this file: "), "{stderr}");
 }
 
 #[test]

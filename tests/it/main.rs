@@ -6,6 +6,8 @@ mod captures;
 mod config;
 mod conformance;
 mod decisions;
+#[cfg(feature = "server")]
+mod dependencies;
 mod house;
 #[cfg(feature = "server")]
 mod identity;

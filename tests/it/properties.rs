@@ -130,7 +130,9 @@ proptest! {
         let at = steps.last().map_or(0, |(now, _)| *now);
         let play = || {
             let bench = Bench::new();
-            steps.iter().for_each(|(now, rates)| drop(bench.allows(*now, "a", rates)));
+            for (now, rates) in &steps {
+                bench.allows(*now, "a", rates);
+            }
             let refused = bench.request(at, "a", &last, 1, verdict).refused;
             (bench, refused)
         };
