@@ -82,6 +82,7 @@ pub(crate) struct Refused {
 
 impl<'t> Decision<'t> {
     /// A verdict that is reached without any rate.
+    #[cfg(feature = "server")]
     pub(crate) fn without_rates(verdict: Verdict<'t>) -> Self {
         Self { verdict, limits: Rates::default(), malformed: Malformed::new() }
     }

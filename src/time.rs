@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A moment on a monotonic clock, in nanoseconds since an origin that the clock chooses.
 ///
@@ -86,6 +86,7 @@ impl Clock for ManualClock {
 #[allow(clippy::disallowed_methods, reason = "this is the clock that others are handed")]
 #[cfg(feature = "server")]
 pub fn unix_now() -> u64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

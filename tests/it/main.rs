@@ -8,6 +8,8 @@ mod conformance;
 mod decisions;
 #[cfg(feature = "server")]
 mod dependencies;
+#[cfg(feature = "server")]
+mod envoy;
 mod house;
 #[cfg(feature = "server")]
 mod identity;
