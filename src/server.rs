@@ -13,6 +13,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tonic_health::ServingStatus;
 use tracing::{info, warn};
 
 /// How long requests in flight may take to end after a stop was asked for.
@@ -31,7 +32,7 @@ pub async fn run(listener: Listener, ext_authz: ExtAuthz, stop: impl Future<Outp
     let ext_authz = Arc::new(ext_authz);
     let (reporter, health) = tonic_health::server::health_reporter();
     for service in ["", services::AUTHORIZATION] {
-        reporter.set_service_status(service, tonic_health::ServingStatus::Serving).await;
+        reporter.set_service_status(service, ServingStatus::Serving).await;
     }
     let (stopping, stopped) = watch::channel(());
     let services = Services::new(Arc::clone(&ext_authz), health);
@@ -44,6 +45,9 @@ pub async fn run(listener: Listener, ext_authz: ExtAuthz, stop: impl Future<Outp
         () = stop => {}
     }
     info!("stopping: no new connections, requests in flight are answered");
+    for service in ["", services::AUTHORIZATION] {
+        reporter.set_service_status(service, ServingStatus::NotServing).await;
+    }
     drop(listener);
     drop(stopping);
     if tokio::time::timeout(DRAIN, worker::join(workers)).await.is_err() {

@@ -1,6 +1,6 @@
 //! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing.
 //!
-//! No header is ever written, nor is the query of a path, where clients put credentials. What comes from a request
+//! No header but x-request-id is ever written, nor is the query of a path, where clients put credentials. What comes from a request
 //! or a claim has its control characters escaped.
 
 use crate::config::LogPrincipal;
@@ -34,6 +34,7 @@ impl Telemetry {
                 method = escaped(request.method),
                 host = escaped(request.host),
                 path = escaped(request.path_without_query()),
+                request_id = request.header("x-request-id").map(escaped),
                 "allowed"
             );
             return;
@@ -46,6 +47,7 @@ impl Telemetry {
             host = escaped(request.host),
             path = escaped(request.path_without_query()),
             peer = escaped(request.peer),
+            request_id = request.header("x-request-id").map(escaped),
             "refused"
         );
     }

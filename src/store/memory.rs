@@ -14,7 +14,7 @@ use hashbrown::hash_table::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Enough that a shard of a million callers holds a thousand, so that its growth is no pause to speak of.
-const SHARDS: usize = 1024;
+const SHARDS: u32 = 1024;
 
 /// Buckets looked at for each new caller. Above 1, a table is swept more often than it can be filled.
 const STEP: usize = 4;
@@ -24,13 +24,16 @@ const SWEEP_BATCH: usize = 64;
 
 /// All callers' allowances.
 pub(crate) struct MemoryStore {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Shard]>,
 }
 
-/// A part of the callers. Aligned, so that two shards' locks share no cache line.
+/// A part of the callers. Aligned, so that a lock and its table share a cache line with each other and no one else.
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard {
+struct Shard(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
     callers: HashTable<Caller>,
     /// The bucket that the next sweeping step starts at.
     cursor: usize,
@@ -38,52 +41,59 @@ struct Shard {
 
 impl MemoryStore {
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        Self { shards: (0..SHARDS).map(|_| Shard::default()).collect() }
     }
 
     /// Takes `cost` units of every rate that applies to the caller, or of none. The clock is read under the
     /// caller's lock, so that a caller's requests are judged in the order of their times.
     pub(crate) fn take(&self, key: Key, rates: &[Rate], cost: u64, clock: &dyn Clock) -> Taken {
-        let mut shard = self.shard(key);
-        let (now, known) = (clock.now(), shard.callers.len());
-        let taken = shard.caller(key).take(rates, cost, now);
-        if shard.callers.len() > known {
-            shard.sweep(STEP, now);
+        let mut table = self.lock(key);
+        let (now, known) = (clock.now(), table.callers.len());
+        let taken = table.caller(key).take(rates, cost, now);
+        if table.callers.len() > known {
+            table.sweep(STEP, now);
         }
         taken
     }
 
     /// The caller's allowances, without touching them.
     pub(crate) fn look(&self, key: Key, clock: &dyn Clock) -> Vec<Allowance> {
-        let shard = self.shard(key);
+        let table = self.lock(key);
         let now = clock.now();
-        shard.callers.find(key.bucket(), |caller| caller.key == key).map_or_else(Vec::new, |caller| caller.look(now))
+        table.callers.find(key.bucket(), |caller| caller.key == key).map_or_else(Vec::new, |caller| caller.look(now))
     }
 
     /// The callers that have state.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).callers.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().callers.len()).sum()
     }
 
     /// Drops all expired state and returns memory, holding a lock for a few buckets at a time.
     pub(crate) fn sweep(&self, clock: &dyn Clock) {
         for shard in &self.shards {
-            let mut left = lock(shard).callers.num_buckets();
+            let mut left = shard.lock().callers.num_buckets();
             while left > 0 {
                 let step = left.min(SWEEP_BATCH);
-                lock(shard).sweep(step, clock.now());
+                shard.lock().sweep(step, clock.now());
                 left -= step;
             }
-            lock(shard).shrink();
+            shard.lock().shrink();
         }
     }
 
-    fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[key.shard(SHARDS)])
+    fn lock(&self, key: Key) -> MutexGuard<'_, Table> {
+        self.shards[key.shard(SHARDS)].lock()
     }
 }
 
 impl Shard {
+    /// A panic under the lock leaves an entry whole, so a poisoned shard goes on: one request's fault harms no other.
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
     /// The caller's entry, made if it is missing.
     fn caller(&mut self, key: Key) -> &mut Caller {
         match self.callers.entry(key.bucket(), |caller| caller.key == key, |caller| caller.key.bucket()) {
@@ -109,9 +119,4 @@ impl Shard {
             self.callers.shrink_to(self.callers.len() * 2, |caller| caller.key.bucket());
         }
     }
-}
-
-/// A panic under the lock leaves an entry whole, so a poisoned shard goes on: one request's fault harms no other.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,96 @@
+//! What the README shows is what happens: its commands, its configurations, its snippets for Envoy and Istio.
+
+use crate::envoy::validate;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tollgate::config::Config;
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+}
+
+/// The blocks of the README in `language`, in order.
+fn blocks(language: &str) -> Vec<String> {
+    let readme = read("README.md");
+    let fence = format!("```{language}\n");
+    readme.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+fn block(language: &str, holding: &str) -> String {
+    let mut found = blocks(language).into_iter().filter(|block| block.contains(holding));
+    let block = found.next().unwrap_or_else(|| panic!("no {language} block holds {holding}"));
+    assert!(found.next().is_none(), "several {language} blocks hold {holding}");
+    block
+}
+
+fn config(text: &str) -> Config {
+    Config::parse("tollgate.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+#[test]
+fn every_key_is_shown_with_its_default() {
+    let (every, smallest) = (block("yaml", "window_bounds"), blocks("yaml").remove(0));
+    assert_eq!(format!("{:?}", config(&every)), format!("{:?}", config(&smallest)));
+}
+
+#[test]
+fn the_mistake_is_shown_as_it_is() {
+    let mistakes = Config::parse("tollgate.yaml", "token:\n  prefixes: [\"p:\"]\nresponse:\n  warning: false\n").unwrap_err();
+    assert_eq!(format!("{mistakes}\n"), block("console", "error:"));
+}
+
+/// The demo prints what the README shows, but for the seconds that a slow machine lets go by.
+#[test]
+fn the_demo_prints_what_is_shown() {
+    let example: PathBuf = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("demo");
+    let output = Command::new(&example).output().unwrap_or_else(|error| panic!("{}: {error}", example.display()));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let masked = |text: &str| {
+        let mask = |line: &str| match line.split_once("429     ") {
+            Some((number, rest)) => format!("{number}429 {}", rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start()),
+            None => line.to_owned(),
+        };
+        text.trim_end().lines().map(mask).collect::<Vec<_>>()
+    };
+    assert_eq!(masked(&String::from_utf8(output.stdout).unwrap()), masked(&block("console", "7 requests a caller")));
+    assert!(block("sh", "cargo demo").trim() == "cargo demo" && read(".cargo/config.toml").contains("demo = "));
+}
+
+/// Every line of the Envoy snippet stands in `envoy/envoy.yaml`, in that order.
+#[test]
+fn the_envoy_snippet_is_a_part_of_the_whole() {
+    let whole = read("envoy/envoy.yaml");
+    let mut lines = whole.lines();
+    for line in block("yaml", "cluster_name: tollgate }").lines() {
+        assert!(lines.any(|other| other == line), "envoy/envoy.yaml does not hold, in this order: {line}");
+    }
+}
+
+/// The filter of the Istio snippet, in the place of the one in `envoy/envoy.yaml`, is accepted by Envoy.
+#[test]
+fn the_istio_filter_is_accepted_by_envoy() {
+    let yaml = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
+    let istio = yaml(&block("yaml", "kind: EnvoyFilter"));
+    let mut envoy = yaml(&read("envoy/envoy.yaml"));
+    let manager = &mut envoy["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"];
+    // Clusters of a mesh are not static, and the keys of this one are a file's; neither is what is looked at here.
+    manager["http_filters"][0]["typed_config"]["providers"]["main"]["local_jwks"] = serde_json::json!({"inline_string": "{\"keys\":[]}"});
+    let filter = &mut manager["http_filters"][1];
+    assert_eq!(filter["name"], "envoy.filters.http.ext_authz");
+    *filter = istio["spec"]["configPatches"][0]["patch"]["value"].clone();
+    let cluster = filter["typed_config"]["grpc_service"]["envoy_grpc"]["cluster_name"].clone();
+    envoy["static_resources"]["clusters"][0]["name"] = cluster;
+    validate(&envoy.to_string()).unwrap();
+}
+
+#[test]
+fn every_command_is_there() {
+    let help = Command::new(env!("CARGO_BIN_EXE_tollgate")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let readme = read("README.md");
+    for command in ["serve", "check", "replay", "token"] {
+        assert!(readme.contains(&format!("| `tollgate {command}")), "{command} is not in the README");
+        assert!(help.contains(&format!("\n  {command} ")), "{command} is not in --help");
+    }
+}
