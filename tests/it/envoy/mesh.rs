@@ -26,7 +26,7 @@ pub fn program() -> &'static Path {
 /// Runs until it is dropped: Envoy first, then what it calls.
 pub struct Mesh {
     pub edge: SocketAddr,
-    pub envoy: Envoy,
+    _envoy: Envoy,
     pub tollgate: Tollgate,
     pub upstream: Upstream,
     key: SigningKey,
@@ -51,15 +51,14 @@ impl Mesh {
         let (folder, jwks) = must(child::folder("jwks", "jwks.json", &key.jwks().to_string()));
         let upstream = must(Upstream::start(host));
         let tollgate = must(Tollgate::start(program(), &[], tollgate_yaml));
-        let places =
-            Places { listen: host, tollgate: tollgate.address(), upstream: upstream.address(), jwks: &jwks };
+        let places = Places { listen: host, tollgate: tollgate.address(), upstream: upstream.address(), jwks: &jwks };
         let mut yaml = must(runnable(&places));
         for (from, to) in patches {
             assert_eq!(yaml.matches(from).count(), 1, "envoy/envoy.yaml has `{from}` once");
             yaml = yaml.replace(from, to);
         }
         let envoy = must(Envoy::start(&yaml));
-        Self { edge: must(envoy.listener("edge")), envoy, tollgate, upstream, key, _jwks: folder }
+        Self { edge: must(envoy.listener("edge")), _envoy: envoy, tollgate, upstream, key, _jwks: folder }
     }
 
     /// A good token.
