@@ -1,5 +1,6 @@
 //! Sockets, workers and an orderly stop: one acceptor deals connections in turn over single-threaded workers.
 
+pub mod connection;
 pub mod listener;
 pub mod services;
 pub mod worker;

@@ -1,7 +1,7 @@
 //! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing.
 //!
-//! No header but x-request-id is ever written, nor is the query of a path, where clients put credentials. What comes from a request
-//! or a claim has its control characters escaped.
+//! No header but x-request-id is ever written, nor is the query of a path, where clients put credentials. What comes
+//! from a request or a claim has its control characters escaped.
 
 use crate::config::LogPrincipal;
 use crate::decision::{Decision, Verdict};

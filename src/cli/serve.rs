@@ -54,7 +54,10 @@ async fn serve(config: Config) -> io::Result<()> {
     };
     tokio::select! {
         served = server::run(listener, ext_authz, stop.asked()) => served,
-        () = second => Ok(()),
+        () = second => {
+            tracing::warn!("told to stop again: requests in flight are cut off");
+            Ok(())
+        }
     }
 }
 

@@ -41,7 +41,7 @@ impl Key {
         let uniform = self.0[0] >> 33;
         // x = u (2 + u) / 3 for u in [0, 1), in units of 2^-62.
         let skewed = uniform * (2 * ONE + uniform) / 3;
-        ((skewed >> 30) * u64::from(shards) >> 32) as usize
+        (((skewed >> 30) * u64::from(shards)) >> 32) as usize
     }
 
     /// Chooses within a shard's table.

@@ -29,3 +29,12 @@ mod stops;
 mod warnings;
 mod wire;
 mod wiring;
+
+/// Whether Envoy accepts the configuration `text`, YAML or JSON.
+pub fn validate(text: &str) -> Result<(), String> {
+    let (_folder, config) = child::folder("validate", "envoy.yaml", text)?;
+    let mut envoy = std::process::Command::new(envoy_binary::find()?);
+    let output = envoy.args(["--mode", "validate", "--config-path"]).arg(config).output();
+    let output = output.map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}

@@ -16,5 +16,7 @@ mod identity;
 mod model;
 mod properties;
 #[cfg(feature = "server")]
+mod readme;
+#[cfg(feature = "server")]
 mod replay;
 mod store;

@@ -1,9 +1,10 @@
 //! What the README shows is what happens: its commands, its configurations, its snippets for Envoy and Istio.
 
 use crate::envoy::validate;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tollgate::cli::token::{Algorithm, SigningKey};
 use tollgate::config::Config;
 
 fn read(file: &str) -> String {
@@ -36,7 +37,8 @@ fn every_key_is_shown_with_its_default() {
 
 #[test]
 fn the_mistake_is_shown_as_it_is() {
-    let mistakes = Config::parse("tollgate.yaml", "token:\n  prefixes: [\"p:\"]\nresponse:\n  warning: false\n").unwrap_err();
+    let mistakes =
+        Config::parse("tollgate.yaml", "token:\n  prefixes: [\"p:\"]\nresponse:\n  warning: false\n").unwrap_err();
     assert_eq!(format!("{mistakes}\n"), block("console", "error:"));
 }
 
@@ -48,7 +50,9 @@ fn the_demo_prints_what_is_shown() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let masked = |text: &str| {
         let mask = |line: &str| match line.split_once("429     ") {
-            Some((number, rest)) => format!("{number}429 {}", rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start()),
+            Some((number, rest)) => {
+                format!("{number}429 {}", rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start())
+            }
             None => line.to_owned(),
         };
         text.trim_end().lines().map(mask).collect::<Vec<_>>()
@@ -74,8 +78,8 @@ fn the_istio_filter_is_accepted_by_envoy() {
     let istio = yaml(&block("yaml", "kind: EnvoyFilter"));
     let mut envoy = yaml(&read("envoy/envoy.yaml"));
     let manager = &mut envoy["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"];
-    // Clusters of a mesh are not static, and the keys of this one are a file's; neither is what is looked at here.
-    manager["http_filters"][0]["typed_config"]["providers"]["main"]["local_jwks"] = serde_json::json!({"inline_string": "{\"keys\":[]}"});
+    let keys = SigningKey::generate(Algorithm::Es256).unwrap().jwks().to_string();
+    manager["http_filters"][0]["typed_config"]["providers"]["main"]["local_jwks"] = json!({ "inline_string": keys });
     let filter = &mut manager["http_filters"][1];
     assert_eq!(filter["name"], "envoy.filters.http.ext_authz");
     *filter = istio["spec"]["configPatches"][0]["patch"]["value"].clone();
