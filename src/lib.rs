@@ -75,3 +75,8 @@ pub use resolver::{DefaultResolver, Denial, MalformedRule, Resolver, WindowBound
 pub use store::caller::Allowance;
 pub use time::{Clock, ManualClock, Now, SystemClock};
 pub use warning::Warning;
+
+/// The README's examples run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
