@@ -81,8 +81,11 @@ fn wait_for_address(running: &mut Running, log: &Log) -> Result<String, String> 
     found.map_err(|error| format!("{error}\n{}", lines(log).join("\n")))
 }
 
-/// The address in the log line that says so.
+/// The address in the log line that says so, be it JSON or text.
 fn listening(line: &str) -> Option<String> {
+    if let Some((_, rest)) = line.split_once(" listening address=") {
+        return rest.split(' ').next().map(str::to_owned);
+    }
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     (line["message"] == "listening").then(|| line["address"].as_str().map(str::to_owned))?
 }
