@@ -107,7 +107,7 @@ fn sweep(callers: usize) {
     for n in 0..callers {
         let _ = limiter.check(&(), n.to_ne_bytes(), RATES);
     }
-    clock.set(3 * 3_600_000_000_000);
+    clock.set(Duration::from_secs(3 * 3600));
     let start = Instant::now();
     let mut times: Vec<Duration> = std::thread::scope(|scope| {
         let sweeping = scope.spawn(|| limiter.sweep());

@@ -2,6 +2,7 @@
 
 use crate::decision::{Decision, Unauthenticated, Verdict};
 use crate::held::HeldRate;
+use crate::request::Protocol;
 use crate::warning::Warning;
 use std::time::Duration;
 
@@ -29,31 +30,23 @@ pub enum BodyFormat {
     None,
 }
 
-/// What the client is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// The status of a refusal; `None` lets the request go on.
-    pub refusal: Option<Refusal>,
-    /// Header lines for the client, names in lower case.
-    pub headers: Vec<(String, String)>,
-}
+/// Header lines for the client, names in lower case.
+pub type Headers = Vec<(String, String)>;
 
-/// How a refusal is sent.
+/// What the client is told. There is none that says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body.
-    pub body: String,
-}
-
-/// The protocol that the client speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Any HTTP but gRPC.
-    Http,
-    /// gRPC, which has a status and a message in place of a body.
-    Grpc,
+pub enum Answer {
+    /// The request goes on; the response to it gets these headers.
+    Allow(Headers),
+    /// The request is refused.
+    Refuse {
+        /// The HTTP status.
+        status: u16,
+        /// The headers.
+        headers: Headers,
+        /// The body, or the message of a gRPC status.
+        body: String,
+    },
 }
 
 /// The most warnings that one answer carries; one more line counts the rest.
@@ -78,20 +71,19 @@ impl ResponseRules {
     /// Builds the answer of a decision.
     pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol) -> Answer {
         let mut headers = self.warnings(decision);
-        let refusal = match decision.verdict() {
-            Verdict::Allowed => None,
-            Verdict::RateExceeded { limit, retry_after } => Some(Words::rate_exceeded(*limit, *retry_after)),
-            Verdict::Denied(_) => Some(Words::new(403, "Forbidden", "denied", "This request is not permitted.")),
+        let words = match decision.verdict() {
+            Verdict::Allowed => return Answer::Allow(headers),
+            Verdict::RateExceeded { limit, retry_after } => Words::rate_exceeded(*limit, *retry_after),
+            Verdict::Denied(_) => Words::new(403, "Forbidden", "denied", "This request is not permitted."),
             Verdict::Unauthenticated(why) => {
                 headers.push(("www-authenticate".into(), self.challenge(*why)));
-                Some(Words::unauthenticated(*why))
+                Words::unauthenticated(*why)
             }
         };
-        let refusal = refusal.map(|words| self.refuse(&words, protocol, &mut headers));
-        Answer { refusal, headers }
+        self.refuse(&words, protocol, headers)
     }
 
-    fn refuse(&self, words: &Words, protocol: Protocol, headers: &mut Vec<(String, String)>) -> Refusal {
+    fn refuse(&self, words: &Words, protocol: Protocol, mut headers: Headers) -> Answer {
         let mut add = |name: &str, value: String| headers.push((name.into(), value));
         if let Some(seconds) = words.retry_after {
             add("retry-after", seconds.to_string());
@@ -107,7 +99,7 @@ impl ResponseRules {
         if let Some(content_type) = format.content_type() {
             add("content-type", content_type.into());
         }
-        Refusal { status: words.status, body: words.body(format) }
+        Answer::Refuse { status: words.status, headers, body: words.body(format) }
     }
 
     fn challenge(&self, why: Unauthenticated) -> String {
@@ -118,7 +110,7 @@ impl ResponseRules {
         }
     }
 
-    fn warnings(&self, decision: &Decision<'_>) -> Vec<(String, String)> {
+    fn warnings(&self, decision: &Decision<'_>) -> Headers {
         let Some(name) = &self.warning_header else { return Vec::new() };
         let all = decision.warnings();
         let left_out = all.len().saturating_sub(WARNINGS);
@@ -131,9 +123,9 @@ impl ResponseRules {
     }
 }
 
-/// The warning as one header line of bounded length.
+/// The warning as one header line of bounded length. Unicode has more control characters than ASCII.
 fn line(warning: &Warning<'_>) -> String {
-    String::from_utf8_lossy(&warning.to_header_value_within(WARNING_BYTES)).into_owned()
+    String::from_utf8_lossy(&warning.to_header_value_within(WARNING_BYTES)).replace(char::is_control, " ")
 }
 
 impl BodyFormat {

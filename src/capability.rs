@@ -11,6 +11,7 @@ pub struct Prefixes(Vec<Box<[u8]>>);
 
 /// Why a list of capability prefixes cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrefixError {
     /// A prefix is the empty string, which every capability starts with.
     #[error("a capability prefix cannot be empty")]
@@ -32,7 +33,7 @@ pub(crate) struct Carried<'t> {
 }
 
 /// The malformed capabilities of a token, whole.
-pub(crate) type Malformed<'t> = SmallVec<[&'t [u8]; 1]>;
+pub(crate) type Malformed<'t> = SmallVec<[&'t [u8]; 2]>;
 
 impl Prefixes {
     /// Takes a list of prefixes, in order.

@@ -14,7 +14,13 @@ pub enum Claim<'r> {
     Text(&'r str),
     List(Vec<Claim<'r>>),
     Object(Claims<'r>),
+    /// Objects and lists so deep in one another that they are not read.
+    TooDeep,
 }
+
+/// A path that leads through something that is no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoObject;
 
 impl<'r> Claims<'r> {
     /// The member `name`; the last one if it is repeated, as for a protobuf map.
@@ -22,13 +28,18 @@ impl<'r> Claims<'r> {
         self.0.iter().rfind(|(key, _)| *key == name).map(|(_, claim)| claim)
     }
 
-    /// The claim at the end of `path`: each name but the last is an object's.
-    pub fn at(&self, path: &[String]) -> Option<&Claim<'r>> {
-        let (name, rest) = path.split_first()?;
-        match (self.get(name)?, rest) {
-            (claim, []) => Some(claim),
-            (Claim::Object(claims), rest) => claims.at(rest),
-            _ => None,
+    /// The claim at the end of `path`, or `None` if it or an object on the way is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`NoObject`] if something on the way is there and is no object.
+    pub fn at(&self, path: &[String]) -> Result<Option<&Claim<'r>>, NoObject> {
+        let Some((name, rest)) = path.split_first() else { return Ok(None) };
+        match (self.get(name), rest) {
+            (claim, []) => Ok(claim),
+            (None, _) => Ok(None),
+            (Some(Claim::Object(claims)), rest) => claims.at(rest),
+            (Some(_), _) => Err(NoObject),
         }
     }
 
@@ -54,6 +65,7 @@ impl<'r> Claim<'r> {
             Self::Text(_) => "a string",
             Self::List(_) => "a list",
             Self::Object(_) => "an object",
+            Self::TooDeep => "nested too deep",
         }
     }
 

@@ -6,6 +6,7 @@ pub mod serve;
 pub mod token;
 
 use clap::{Parser, Subcommand};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// What a command that did not succeed tells the person who ran it.
@@ -21,8 +22,13 @@ pub struct Failure {
 
 impl Failure {
     /// What could not be done, with the system's word on why.
-    pub fn io(error: &std::io::Error) -> Self {
+    pub fn io(error: &io::Error) -> Self {
         Self { code: 1, message: error.to_string(), hint: None }
+    }
+
+    /// Standard output could not be written.
+    pub fn output(error: &io::Error) -> Self {
+        Self { code: 1, message: format!("standard output: {error}"), hint: None }
     }
 }
 
@@ -45,13 +51,9 @@ First steps:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the external-authorization service until SIGTERM or SIGINT
     Serve(serve::Arguments),
-    /// Check a configuration file, and show every mistake in it
     Check(check::Arguments),
-    /// Decide requests from standard input in virtual time, one JSON line each
     Replay(replay::Arguments),
-    /// Mint a signed JWT, and the JWKS that verifies it, for demos and tests
     Token(token::Arguments),
 }
 
@@ -60,10 +62,9 @@ pub fn main(args: impl IntoIterator<Item = std::ffi::OsString>) -> ExitCode {
     match run(Arguments::parse_from(args).command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {}", failure.message);
-            if let Some(hint) = &failure.hint {
-                eprintln!("hint: {hint}");
-            }
+            let hint = failure.hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
+            // Where standard error is closed, the exit code alone has to say it.
+            let _ = write!(io::stderr(), "error: {}\n{hint}", failure.message);
             ExitCode::from(failure.code)
         }
     }

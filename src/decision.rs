@@ -27,10 +27,12 @@ pub enum Verdict<'t> {
     /// The request goes on. It spent its cost of every rate that applies.
     Allowed,
     /// A rate does not permit the request now. Nothing was spent.
+    #[non_exhaustive]
     RateExceeded {
         /// The refusing rate with the longest wait, or the zero rate.
         limit: HeldRate<'t>,
-        /// After this time, and no sooner, the same request alone is allowed. `None`: waiting never helps.
+        /// Waiting so long, alone, always suffices, and a nanosecond less does not, unless the refusing rate is one
+        /// that only another token presented and that is forgotten meanwhile. `None`: waiting never helps.
         retry_after: Option<Duration>,
     },
     /// The resolver denied the request.
@@ -42,6 +44,7 @@ pub enum Verdict<'t> {
 
 /// Why a request shows no identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unauthenticated {
     /// It presents no token.
     MissingToken,
@@ -81,10 +84,10 @@ pub(crate) struct Refused {
 }
 
 impl<'t> Decision<'t> {
-    /// A verdict that is reached without any rate.
+    /// A verdict that is reached without asking about any rate.
     #[cfg(feature = "server")]
-    pub(crate) fn without_rates(verdict: Verdict<'t>) -> Self {
-        Self { verdict, limits: Rates::default(), malformed: Malformed::new() }
+    pub(crate) fn without_rates(verdict: Verdict<'t>, malformed: Malformed<'t>) -> Self {
+        Self { verdict, limits: Rates::default(), malformed }
     }
 
     /// Decides `plan`, asking the store by `take` only where there is something to charge.
@@ -125,7 +128,7 @@ impl<'t> Decision<'t> {
     /// The rates that applied, remembered ones included, shortest window first, then lowest count. If a zero rate
     /// refused the request: the resolver's rates in that order, zero rates first. None if no rate applied.
     pub fn limits(&self) -> &[HeldRate<'t>] {
-        &self.limits
+        self.limits.as_slice()
     }
 
     /// One warning per malformed capability of the token, in token order, whatever the verdict.

@@ -37,9 +37,16 @@ impl Engine {
                 self.limiter.check(request, &*caller.principal, caller.capabilities.iter().copied())
             }
             Identity::Missing if self.token.missing == MissingToken::Allow => self.limiter.check(request, "", [""; 0]),
-            Identity::Missing => Decision::without_rates(Verdict::Unauthenticated(Unauthenticated::MissingToken)),
-            Identity::Failed(_) => Decision::without_rates(Verdict::Unauthenticated(Unauthenticated::FailedToken)),
-            Identity::Unusable(reason) => Decision::without_rates(Verdict::Denied(Denial::new(reason.to_string()))),
+            Identity::Missing => self.unauthenticated(Unauthenticated::MissingToken),
+            Identity::Failed(_) | Identity::Unverified => self.unauthenticated(Unauthenticated::FailedToken),
+            Identity::Unusable(token) => {
+                let denied = Verdict::Denied(Denial::new(token.reason.to_string()));
+                self.limiter.decline(denied, &token.capabilities)
+            }
         }
+    }
+
+    fn unauthenticated<'r>(&self, why: Unauthenticated) -> Decision<'r> {
+        self.limiter.decline(Verdict::Unauthenticated(why), &[])
     }
 }

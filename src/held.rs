@@ -3,7 +3,6 @@
 use crate::rate::Rate;
 use smallvec::SmallVec;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 
 /// A rate that a request is held to: a valid rate, or the zero rate, which allows nothing.
 ///
@@ -64,8 +63,6 @@ impl fmt::Debug for HeldRate<'_> {
 }
 
 /// A list of rates, which a [`Resolver`](crate::Resolver) edits in place. Up to eight stay off the heap.
-///
-/// It is a slice of [`HeldRate`] to read and to change, and grows and shrinks by the methods here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rates<'t>(SmallVec<[HeldRate<'t>; 8]>);
 
@@ -84,19 +81,44 @@ impl<'t> Rates<'t> {
     pub fn retain(&mut self, mut keep: impl FnMut(HeldRate<'t>) -> bool) {
         self.0.retain(|rate| keep(*rate));
     }
-}
 
-impl<'t> Deref for Rates<'t> {
-    type Target = [HeldRate<'t>];
+    /// The rates, in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, HeldRate<'t>> {
+        self.0.iter()
+    }
 
-    fn deref(&self) -> &[HeldRate<'t>] {
+    /// The rates, in order, to be changed.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, HeldRate<'t>> {
+        self.0.iter_mut()
+    }
+
+    /// The rates, in order.
+    pub fn as_slice(&self) -> &[HeldRate<'t>] {
         &self.0
+    }
+
+    /// The number of rates.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no rate.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts zero rates first, then shorter windows, then lower counts.
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_by_key(|held| held.rate());
     }
 }
 
-impl DerefMut for Rates<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
+impl<'r, 't> IntoIterator for &'r Rates<'t> {
+    type Item = &'r HeldRate<'t>;
+    type IntoIter = std::slice::Iter<'r, HeldRate<'t>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 

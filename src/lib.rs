@@ -66,12 +66,15 @@ mod time;
 pub mod token;
 mod warning;
 
-pub use capability::{PrefixError, Prefixes};
+pub use capability::PrefixError;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub use capability::Prefixes;
 pub use decision::{Decision, Reason, Unauthenticated, Verdict};
 pub use held::{HeldRate, Rates};
 pub use limiter::{Builder, Limiter};
 pub use rate::{InvalidRate, Rate};
-pub use resolver::{DefaultResolver, Denial, MalformedRule, Resolver, WindowBounds};
+pub use resolver::{DefaultResolver, Denial, InvalidBounds, MalformedRule, Resolver, WindowBounds};
 pub use store::caller::Allowance;
 pub use time::{Clock, ManualClock, Now, SystemClock};
 pub use warning::Warning;

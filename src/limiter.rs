@@ -2,16 +2,20 @@
 
 use crate::capability::{PrefixError, Prefixes};
 use crate::decision::Decision;
+#[cfg(feature = "server")]
+use crate::decision::Verdict;
 use crate::plan::Plan;
 use crate::resolver::{DefaultResolver, Resolver};
 use crate::store::caller::Allowance;
 use crate::store::key::KeySpace;
 use crate::store::memory::MemoryStore;
 use crate::time::{Clock, SystemClock};
+use std::fmt;
 
 /// Holds each caller to every rate that its tokens carry.
 ///
-/// One limiter is shared by all threads; a check takes one short lock and, for a known caller, allocates nothing.
+/// One limiter is shared by all threads. A check takes one short lock, and allocates nothing for a known caller whose
+/// token carries up to eight rates, two of them malformed.
 ///
 /// ```
 /// use tollgate::Limiter;
@@ -34,7 +38,7 @@ pub struct Limiter<R = DefaultResolver> {
 }
 
 /// Builds a [`Limiter`]; see [`Limiter::builder`].
-#[must_use]
+#[must_use = "a builder does nothing until it is built"]
 pub struct Builder<R> {
     prefixes: Result<Prefixes, PrefixError>,
     resolver: R,
@@ -135,6 +139,12 @@ impl<R> Limiter<R> {
         })
     }
 
+    /// The verdict on a request that is not held to any rate, with the warnings that its capabilities call for.
+    #[cfg(feature = "server")]
+    pub(crate) fn decline<'t>(&self, verdict: Verdict<'t>, capabilities: &[&'t str]) -> Decision<'t> {
+        Decision::without_rates(verdict, self.prefixes.read(capabilities.iter().copied()).malformed)
+    }
+
     /// The allowances of the caller `principal`, shortest window first. It spends and changes nothing.
     ///
     /// ```
@@ -157,5 +167,17 @@ impl<R> Limiter<R> {
     /// time to time as well frees what is left after a wave of callers. It holds each lock for a moment only.
     pub fn sweep(&self) {
         self.store.sweep(&*self.clock);
+    }
+}
+
+impl<R> fmt::Debug for Limiter<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("prefixes", &self.prefixes).finish_non_exhaustive()
+    }
+}
+
+impl<R> fmt::Debug for Builder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("prefixes", &self.prefixes).finish_non_exhaustive()
     }
 }

@@ -23,7 +23,7 @@ impl<'t> Plan<'t> {
             return Self::Deny(denial);
         }
         if rates.iter().any(|held| held.is_zero()) {
-            rates.sort_by_key(|held| held.rate());
+            rates.sort();
             return Self::Zero(rates);
         }
         if rates.is_empty() {

@@ -21,16 +21,25 @@ pub struct Request<'r> {
     pub metadata: Claims<'r>,
 }
 
+/// The protocol that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Any HTTP but gRPC.
+    Http,
+    /// gRPC, which has a status and a message in place of a body.
+    Grpc,
+}
+
 impl<'r> Request<'r> {
     /// The first line of the header `name`, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&'r [u8]> {
         self.headers.iter().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
     }
 
-    /// Whether the client speaks gRPC. This is Envoy's rule: what it takes for gRPC, it answers as gRPC.
-    pub fn is_grpc(&self) -> bool {
+    /// The protocol by Envoy's rule: what it takes for gRPC, it answers as gRPC.
+    pub fn protocol(&self) -> Protocol {
         let rest = self.header("content-type").and_then(|value| value.strip_prefix(b"application/grpc"));
-        matches!(rest, Some([] | [b'+', ..]))
+        if matches!(rest, Some([] | [b'+', ..])) { Protocol::Grpc } else { Protocol::Http }
     }
 
     /// Whether the client sent a bearer token, verified or not.

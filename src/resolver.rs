@@ -1,9 +1,9 @@
 //! The final say over the rates a token counts as carrying, and the say that holds unless another is given.
 
 use crate::held::Rates;
-use crate::rate::{InvalidRate, Rate};
+use crate::rate::{InvalidRate, Rate, Window, window_of};
 use std::borrow::Cow;
-use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// Has the final say over the rates that a request is held to.
 ///
@@ -69,58 +69,80 @@ impl From<InvalidRate> for Denial {
     }
 }
 
-/// Malformed capabilities are ignored beside valid ones and hold the token to zero when alone; windows outside the
-/// bounds are rescaled to the nearer bound at the same calls per second.
+/// The rules that hold unless a deployment says otherwise: malformed capabilities are ignored beside valid ones and hold
+/// the token to zero when alone; windows outside the bounds are rescaled to the nearer bound at the same calls per
+/// second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefaultResolver {
-    /// The windows that a token's rate may have.
-    pub window_bounds: WindowBounds,
-    /// What a malformed capability means beside a valid one.
-    pub malformed: MalformedRule,
+    window_bounds: WindowBounds,
+    malformed: MalformedRule,
 }
 
-/// The windows that a token's rate may have; the bounds themselves are included.
+/// The windows that a token's rate may have; the bounds themselves are included. One minute to 24 hours by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WindowBounds {
-    /// Any window is taken as it is.
-    Off,
-    /// At least `min` and at most `max` nanoseconds.
-    Within {
-        /// The shortest window, in nanoseconds.
-        min: NonZeroU64,
-        /// The longest window, in nanoseconds.
-        max: NonZeroU64,
-    },
-}
+pub struct WindowBounds(Option<(Window, Window)>);
 
-/// One minute to 24 hours.
-impl Default for WindowBounds {
-    fn default() -> Self {
-        const MINUTE: NonZeroU64 = NonZeroU64::new(60_000_000_000).unwrap();
-        const DAY: NonZeroU64 = NonZeroU64::new(24 * 60 * 60_000_000_000).unwrap();
-        Self::Within { min: MINUTE, max: DAY }
-    }
-}
-
-impl WindowBounds {
-    /// The rate as it is if its window lies within the bounds, or else rescaled to the nearer bound.
-    fn bound(self, rate: Rate) -> Option<Rate> {
-        match self {
-            Self::Within { min, .. } if rate.window() < min.get() => Some(rate.rescaled(min)),
-            Self::Within { max, .. } if rate.window() > max.get() => Some(rate.rescaled(max)),
-            _ => None,
-        }
-    }
-}
+/// Window bounds that are none: zero, above 2^63 - 1 nanoseconds, or the shortest above the longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid window bounds: want two positive durations, the shorter one first")]
+pub struct InvalidBounds(());
 
 /// What a malformed capability means beside a valid one. Alone, it always holds the token to zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MalformedRule {
     /// It is ignored.
     #[default]
     IgnoreBesideValid,
     /// It holds the token to zero.
     Keep,
+}
+
+impl DefaultResolver {
+    /// The same with other bounds for the windows of a token's rates.
+    #[must_use]
+    pub fn with_window_bounds(self, window_bounds: WindowBounds) -> Self {
+        Self { window_bounds, ..self }
+    }
+
+    /// The same with another meaning of a malformed capability beside a valid one.
+    #[must_use]
+    pub fn with_malformed(self, malformed: MalformedRule) -> Self {
+        Self { malformed, ..self }
+    }
+}
+
+impl WindowBounds {
+    /// Any window is taken as it is.
+    pub const OFF: Self = Self(None);
+
+    /// Windows from `min` to `max`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBounds`] if either is zero or above 2^63 - 1 nanoseconds, or `min` is above `max`.
+    pub fn within(min: Duration, max: Duration) -> Result<Self, InvalidBounds> {
+        let window = |duration| window_of(duration).map_err(|_| InvalidBounds(()));
+        let (min, max) = (window(min)?, window(max)?);
+        if min > max { Err(InvalidBounds(())) } else { Ok(Self(Some((min, max)))) }
+    }
+
+    /// The rate rescaled to the nearer bound, if its window lies outside.
+    fn rescale(self, rate: Rate) -> Option<Rate> {
+        match self.0 {
+            Some((min, _)) if rate.nanos() < min.get() => Some(rate.rescaled(min)),
+            Some((_, max)) if rate.nanos() > max.get() => Some(rate.rescaled(max)),
+            _ => None,
+        }
+    }
+}
+
+impl Default for WindowBounds {
+    fn default() -> Self {
+        const MINUTE: Window = Window::new(60_000_000_000).unwrap();
+        const DAY: Window = Window::new(24 * 60 * 60_000_000_000).unwrap();
+        Self(Some((MINUTE, DAY)))
+    }
 }
 
 impl<C: ?Sized> Resolver<C> for DefaultResolver {
@@ -130,7 +152,7 @@ impl<C: ?Sized> Resolver<C> for DefaultResolver {
             rates.retain(|held| !held.is_zero());
         }
         for held in rates.iter_mut() {
-            if let Some(rescaled) = held.rate().and_then(|rate| self.window_bounds.bound(rate)) {
+            if let Some(rescaled) = held.rate().and_then(|rate| self.window_bounds.rescale(rate)) {
                 *held = rescaled.into();
             }
         }

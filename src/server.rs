@@ -9,19 +9,26 @@ use crate::config::ListenAddress;
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
+use crate::server::worker::Workers;
+use std::convert::Infallible;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
 use tracing::{info, warn};
 
-/// How long requests in flight may take to end after a stop was asked for.
-const DRAIN: Duration = Duration::from_secs(30);
+/// How long requests in flight may take to end after a stop was asked for: well within the 30 seconds after which
+/// Kubernetes kills a process.
+const DRAIN: Duration = Duration::from_secs(25);
 
 /// How often expired state is swept beside the sweeping that new callers do.
 const SWEEP: Duration = Duration::from_secs(60);
+
+/// The services whose health is told: the process as a whole, and the one that Envoy calls.
+const HEALTH: [&str; 2] = ["", services::AUTHORIZATION];
 
 /// Serves on `listener` until `stop` is done, then drains: no new connection, GOAWAY on the old ones, and the
 /// requests in flight are answered.
@@ -31,37 +38,48 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// An I/O error of the listener, or of starting the workers.
 pub async fn run(listener: Listener, ext_authz: ExtAuthz, stop: impl Future<Output = ()>) -> io::Result<()> {
     let ext_authz = Arc::new(ext_authz);
-    let (reporter, health) = tonic_health::server::health_reporter();
-    for service in ["", services::AUTHORIZATION] {
-        reporter.set_service_status(service, ServingStatus::Serving).await;
+    let (health, health_service) = tonic_health::server::health_reporter();
+    for service in HEALTH {
+        health.set_service_status(service, ServingStatus::Serving).await;
     }
     let (stopping, stopped) = watch::channel(());
-    let services = Services::new(Arc::clone(&ext_authz), health);
-    let (deal, workers) = worker::start(worker_count(), &services, &stopped)?;
-    info!(address = %listener.address(), workers = workers.len(), "listening");
+    let services = Services::new(Arc::clone(&ext_authz), health_service);
+    let (deal, mut workers) = worker::start(worker_count(), &services, &stopped)?;
+    info!(address = %listener.address(), workers = worker_count(), "listening");
 
-    tokio::select! {
-        failure = listener.accept_all(deal) => return Err(failure),
+    let ended = tokio::select! {
+        failure = listener.accept_all(deal) => Err(failure),
+        () = workers.one_ended() => Err(io::Error::other("a worker ended by itself")),
         never = sweep(&ext_authz) => match never {},
-        () = stop => {}
-    }
+        () = stop => Ok(()),
+    };
     info!("stopping: no new connections, requests in flight are answered");
-    for service in ["", services::AUTHORIZATION] {
-        reporter.set_service_status(service, ServingStatus::NotServing).await;
-    }
     drop(listener);
-    drop(stopping);
-    if tokio::time::timeout(DRAIN, worker::join(workers)).await.is_err() {
-        warn!(seconds = DRAIN.as_secs(), "requests in flight did not end in time and are cut off");
-    }
-    Ok(())
+    drain(workers, stopping, health).await;
+    ended
 }
 
-async fn sweep(ext_authz: &ExtAuthz) -> std::convert::Infallible {
+/// Ends the workers. Whoever watches the health is told and let go: a watch is a request that would never end.
+async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: HealthReporter) {
+    for service in HEALTH {
+        health.set_service_status(service, ServingStatus::NotServing).await;
+        health.clear_service_status(service).await;
+    }
+    drop(stopping);
+    if tokio::time::timeout(DRAIN, workers.all_ended()).await.is_err() {
+        warn!(seconds = DRAIN.as_secs(), "requests in flight did not end in time and are cut off");
+    }
+}
+
+/// Sweeps on a thread of its own, so that connections are accepted meanwhile.
+async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
     loop {
         every.tick().await;
-        ext_authz.engine.sweep();
+        let ext_authz = Arc::clone(ext_authz);
+        if tokio::task::spawn_blocking(move || ext_authz.engine.sweep()).await.is_err() {
+            warn!("a sweep failed; expired state stays until the next one");
+        }
     }
 }
 

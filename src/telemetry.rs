@@ -1,15 +1,17 @@
 //! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing.
 //!
-//! No header but x-request-id is ever written, nor is the query of a path, where clients put credentials. What comes
-//! from a request or a claim has its control characters escaped.
+//! No header is written but the host and a plain x-request-id, nor the query of a path, where clients put credentials.
+//! What comes from a request or a claim is cut at a length, and what does not print is escaped.
 
 use crate::config::LogPrincipal;
 use crate::decision::{Decision, Verdict};
 use crate::request::Request;
 use crate::store::key::KeySpace;
 use crate::token::{Identity, TokenRules};
-use std::fmt::Write;
 use tracing::{debug, info, warn};
+
+/// The most characters of a text that are written.
+const LONGEST: usize = 256;
 
 /// Writes the log lines about requests.
 pub struct Telemetry {
@@ -25,7 +27,7 @@ impl Telemetry {
 
     /// Reports one decided request.
     pub fn report(&self, token: &TokenRules, request: &Request<'_>, identity: &Identity<'_>, decision: &Decision<'_>) {
-        if *identity == Identity::Missing && request.has_bearer() {
+        if *identity == Identity::Unverified {
             warn_of_missing_claims(token, request);
         }
         if decision.is_allowed() {
@@ -34,7 +36,7 @@ impl Telemetry {
                 method = escaped(request.method),
                 host = escaped(request.host),
                 path = escaped(request.path_without_query()),
-                request_id = request.header("x-request-id").map(escaped),
+                request_id = request_id(request),
                 "allowed"
             );
             return;
@@ -47,7 +49,7 @@ impl Telemetry {
             host = escaped(request.host),
             path = escaped(request.path_without_query()),
             peer = escaped(request.peer),
-            request_id = request.header("x-request-id").map(escaped),
+            request_id = request_id(request),
             "refused"
         );
     }
@@ -66,13 +68,14 @@ impl Telemetry {
 fn cause(identity: &Identity<'_>, decision: &Decision<'_>) -> String {
     let cause = match (decision.verdict(), identity) {
         (Verdict::Denied(denial), _) => denial.to_string(),
-        (Verdict::RateExceeded { limit, retry_after: Some(wait) }, _) => {
+        (Verdict::RateExceeded { limit, retry_after: Some(wait), .. }, _) => {
             format!("rate {limit} exceeded, {:.3} s to wait", wait.as_secs_f64())
         }
-        (Verdict::RateExceeded { limit, retry_after: None }, _) if limit.is_zero() => {
+        (Verdict::RateExceeded { limit, .. }, _) if limit.is_zero() => {
             "a zero rate or a malformed capability holds the caller to nothing".to_owned()
         }
-        (Verdict::RateExceeded { limit, retry_after: None }, _) => format!("costs more than rate {limit} holds"),
+        (Verdict::RateExceeded { limit, .. }, _) => format!("costs more than rate {limit} holds"),
+        (_, Identity::Unverified) => "a bearer token is present but no verified claims arrived".to_owned(),
         (_, Identity::Failed(failed)) => match failed.code {
             Some(code) => format!("Envoy's jwt_authn: {} (code {code})", failed.message),
             None => format!("Envoy's jwt_authn: {}", failed.message),
@@ -89,7 +92,9 @@ fn warn_of_missing_claims(token: &TokenRules, request: &Request<'_>) {
     let hint = if request.metadata.get(namespace).is_none() {
         format!(
             "ext_authz sends no metadata of {namespace}: set metadata_context_namespaces: [{namespace}] on \
-             ext_authz, place jwt_authn before it, and let a jwt_authn rule cover this path"
+             ext_authz, place jwt_authn before it, and let a jwt_authn rule cover this path; if the token failed, \
+             set failed_status_in_metadata: {} on its provider",
+            token.failure
         )
     } else {
         format!(
@@ -104,30 +109,40 @@ fn warn_of_missing_claims(token: &TokenRules, request: &Request<'_>) {
         arrived = arrived(request),
         hint,
         path = escaped(request.path_without_query()),
+        request_id = request_id(request),
         "a bearer token is present but no verified claims arrived"
     );
 }
 
 /// The metadata that did arrive, by name.
 fn arrived(request: &Request<'_>) -> String {
-    let mut text = String::new();
-    for namespace in request.metadata.names() {
+    let keys = |namespace| {
         let claims = request.metadata.get(namespace).and_then(|claim| claim.object());
         let keys: Vec<&str> = claims.into_iter().flat_map(|claims| claims.names()).collect();
-        let separator = if text.is_empty() { "" } else { "; " };
-        let _ = write!(text, "{separator}{namespace}: {}", keys.join(", "));
-    }
-    if text.is_empty() { "nothing".to_owned() } else { escaped(text.as_bytes()) }
+        format!("{namespace}: {}", keys.join(", "))
+    };
+    let arrived: Vec<String> = request.metadata.names().map(keys).collect();
+    if arrived.is_empty() { "nothing".to_owned() } else { escaped(arrived.join("; ").as_bytes()) }
 }
 
-/// `text` with control characters escaped and bytes that are not UTF-8 replaced.
+/// The x-request-id if it looks like one. A client may choose it; a token, which has dots, never looks like one.
+fn request_id<'r>(request: &Request<'r>) -> Option<&'r str> {
+    let is_plain = |id: &&str| id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    request.header("x-request-id").and_then(|id| str::from_utf8(id).ok()).filter(is_plain)
+}
+
+/// `text` cut at a length, with backslashes and what does not print escaped, and what is not UTF-8 replaced.
 fn escaped(text: &[u8]) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in String::from_utf8_lossy(text).chars() {
-        if c.is_control() {
-            escaped.extend(c.escape_default());
-        } else {
-            escaped.push(c);
+    let shown = &text[..text.len().min(4 * LONGEST)];
+    let mut escaped = String::with_capacity(shown.len());
+    for (at, c) in String::from_utf8_lossy(shown).chars().enumerate() {
+        match c {
+            _ if at == LONGEST => {
+                escaped.push('…');
+                break;
+            }
+            '"' | '\'' => escaped.push(c),
+            c => escaped.extend(c.escape_debug()),
         }
     }
     escaped

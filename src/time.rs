@@ -13,14 +13,14 @@ pub struct Now {
 }
 
 impl Now {
-    /// The moment `nanos` nanoseconds after the clock's origin.
-    pub const fn from_nanos(nanos: u64) -> Self {
+    /// The moment that is `since_origin` after the clock's origin.
+    pub fn after(since_origin: Duration) -> Self {
         const LAST: u64 = i64::MAX as u64;
-        Self { monotonic: if nanos < LAST { nanos } else { LAST } }
+        Self { monotonic: u64::try_from(since_origin.as_nanos()).map_or(LAST, |nanos| nanos.min(LAST)) }
     }
 
     /// Nanoseconds since the clock's origin.
-    pub const fn nanos(self) -> u64 {
+    pub(crate) fn nanos(self) -> u64 {
         self.monotonic
     }
 }
@@ -54,31 +54,33 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        Now::from_nanos(saturating_nanos(self.origin.elapsed()))
+        Now::after(self.origin.elapsed())
     }
 }
 
 /// A clock that stands still until it is told to move. It is for tests and for replaying the past.
 ///
 /// ```
-/// use tollgate::{Clock, ManualClock};
+/// use std::time::Duration;
+/// use tollgate::{Clock, ManualClock, Now};
+///
 /// let clock = ManualClock::default();
-/// clock.set(1_500);
-/// assert_eq!(clock.now().nanos(), 1_500);
+/// clock.set(Duration::from_secs(60));
+/// assert_eq!(clock.now(), Now::after(Duration::from_secs(60)));
 /// ```
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// Sets the time to `nanos` nanoseconds after the origin, be it earlier or later than the present.
-    pub fn set(&self, nanos: u64) {
-        self.0.store(nanos, Ordering::Relaxed);
+    /// Sets the time to `since_origin`, be it earlier or later than the present.
+    pub fn set(&self, since_origin: Duration) {
+        self.0.store(Now::after(since_origin).nanos(), Ordering::Relaxed);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Now {
-        Now::from_nanos(self.0.load(Ordering::Relaxed))
+        Now { monotonic: self.0.load(Ordering::Relaxed) }
     }
 }
 
@@ -88,8 +90,4 @@ impl Clock for ManualClock {
 pub fn unix_now() -> u64 {
     use std::time::{SystemTime, UNIX_EPOCH};
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-fn saturating_nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

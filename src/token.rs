@@ -1,6 +1,6 @@
 //! From the verified claims of a request to an identity: a caller with its capabilities, or why there is none.
 
-use crate::claims::{Claim, Claims};
+use crate::claims::{Claim, Claims, NoObject};
 use crate::request::Request;
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -44,8 +44,11 @@ pub enum Identity<'r> {
     Missing,
     /// The request presents a token that failed verification.
     Failed(FailedToken<'r>),
+    /// The request presents a bearer token, yet neither claims nor a failure came with it. Nobody says that it was
+    /// verified, so it counts as failed.
+    Unverified,
     /// The token is verified, but its claims cannot be used.
-    Unusable(UnusableToken),
+    Unusable(UnusableToken<'r>),
 }
 
 /// A verified caller.
@@ -54,7 +57,7 @@ pub struct Caller<'r> {
     /// The principal. One of several claims is each of them behind its length, so that no two lists are alike.
     pub principal: Cow<'r, str>,
     /// The capabilities, in token order.
-    pub capabilities: SmallVec<[&'r str; 8]>,
+    pub capabilities: Capabilities<'r>,
 }
 
 /// What Envoy says of a token that failed.
@@ -66,9 +69,21 @@ pub struct FailedToken<'r> {
     pub message: &'r str,
 }
 
+/// A verified token whose claims cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnusableToken<'r> {
+    /// Why.
+    pub reason: UnusableClaims,
+    /// The capabilities that could be read, for warnings.
+    pub capabilities: Capabilities<'r>,
+}
+
+/// The capabilities of a token, in token order.
+pub type Capabilities<'r> = SmallVec<[&'r str; 8]>;
+
 /// Why the claims of a verified token cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum UnusableToken {
+pub enum UnusableClaims {
     /// What stands under a payload key is no object.
     #[error("the payload under {key:?} is {kind}, not an object of claims")]
     Payload {
@@ -101,26 +116,41 @@ pub enum UnusableToken {
 impl TokenRules {
     /// Reads who makes `request`. A payload decides even beside a failure; a failure is never a payload.
     pub fn identify<'r>(&self, request: &'r Request<'r>) -> Identity<'r> {
-        let Some(namespace) = request.metadata.get(&self.namespace).and_then(Claim::object) else {
-            return Identity::Missing;
+        let namespace = request.metadata.get(&self.namespace).and_then(Claim::object);
+        let payload = self.payload.iter().find_map(|key| Some((key, namespace?.get(key)?)));
+        match (payload, namespace.and_then(|namespace| namespace.get(&self.failure))) {
+            (Some((key, payload)), _) => self.caller(key, payload),
+            (None, Some(status)) => failure(status),
+            (None, None) if request.has_bearer() => Identity::Unverified,
+            (None, None) => Identity::Missing,
+        }
+    }
+
+    fn caller<'r>(&self, key: &str, payload: &'r Claim<'r>) -> Identity<'r> {
+        let mut capabilities = Capabilities::new();
+        let principal = match payload {
+            Claim::Object(claims) => self.read(claims, &mut capabilities),
+            other => Err(UnusableClaims::Payload { key: key.to_owned(), kind: other.kind() }),
         };
-        match self.payload.iter().find_map(|key| Some((key, namespace.get(key)?))) {
-            Some((key, payload)) => self.caller(key, payload).map_or_else(Identity::Unusable, Identity::Caller),
-            None => namespace.get(&self.failure).map_or(Identity::Missing, failure),
+        match principal {
+            Ok(principal) => Identity::Caller(Caller { principal, capabilities }),
+            Err(reason) => Identity::Unusable(UnusableToken { reason, capabilities }),
         }
     }
 
-    fn caller<'r>(&self, key: &str, payload: &'r Claim<'r>) -> Result<Caller<'r>, UnusableToken> {
-        let claims =
-            payload.object().ok_or_else(|| UnusableToken::Payload { key: key.to_owned(), kind: payload.kind() })?;
-        let mut capabilities = SmallVec::new();
+    /// Reads the capabilities first, so that warnings about them do not depend on the principal.
+    fn read<'r>(
+        &self,
+        claims: &'r Claims<'r>,
+        capabilities: &mut Capabilities<'r>,
+    ) -> Result<Cow<'r, str>, UnusableClaims> {
         for path in &self.capabilities {
-            read_capabilities(path, claims, &mut capabilities)?;
+            read_capabilities(path, claims, capabilities)?;
         }
-        Ok(Caller { principal: self.principal(claims)?, capabilities })
+        self.principal(claims)
     }
 
-    fn principal<'r>(&self, claims: &'r Claims<'r>) -> Result<Cow<'r, str>, UnusableToken> {
+    fn principal<'r>(&self, claims: &'r Claims<'r>) -> Result<Cow<'r, str>, UnusableClaims> {
         if let [path] = &*self.principal {
             return principal_part(path, claims);
         }
@@ -132,6 +162,9 @@ impl TokenRules {
         Ok(whole.into())
     }
 }
+
+/// What a claim is whose path leads through something else than objects.
+const BELOW_NO_OBJECT: &str = "below something that is no object";
 
 /// Envoy reports a token that is not there as the failure with code 1.
 fn failure<'r>(failure: &'r Claim<'r>) -> Identity<'r> {
@@ -145,38 +178,40 @@ fn failure<'r>(failure: &'r Claim<'r>) -> Identity<'r> {
     }
 }
 
-fn principal_part<'r>(path: &ClaimPath, claims: &'r Claims<'r>) -> Result<Cow<'r, str>, UnusableToken> {
+fn principal_part<'r>(path: &ClaimPath, claims: &'r Claims<'r>) -> Result<Cow<'r, str>, UnusableClaims> {
     /// The largest integer up to which every integer is a double of its own, 2^53 - 1.
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     let kind = match claims.at(&path.0) {
-        None => return Err(UnusableToken::NoPrincipal(path.clone())),
-        Some(Claim::Text("")) => "empty",
-        Some(Claim::Text(text)) => return Ok((*text).into()),
-        Some(Claim::Number(n)) if n.fract() == 0.0 && (0.0..=LARGEST).contains(n) => {
+        Ok(None) => return Err(UnusableClaims::NoPrincipal(path.clone())),
+        Err(NoObject) => BELOW_NO_OBJECT,
+        Ok(Some(Claim::Text(""))) => "empty",
+        Ok(Some(Claim::Text(text))) => return Ok((*text).into()),
+        Ok(Some(Claim::Number(n))) if n.fract() == 0.0 && (0.0..=LARGEST).contains(n) => {
             return Ok((*n as u64).to_string().into());
         }
-        Some(Claim::Number(_)) => "another number",
-        Some(other) => other.kind(),
+        Ok(Some(Claim::Number(_))) => "another number",
+        Ok(Some(other)) => other.kind(),
     };
-    Err(UnusableToken::Principal { path: path.clone(), kind })
+    Err(UnusableClaims::Principal { path: path.clone(), kind })
 }
 
 fn read_capabilities<'r>(
     path: &ClaimPath,
     claims: &'r Claims<'r>,
-    capabilities: &mut SmallVec<[&'r str; 8]>,
-) -> Result<(), UnusableToken> {
-    let unusable = |kind| Err(UnusableToken::Capabilities { path: path.clone(), kind });
+    capabilities: &mut Capabilities<'r>,
+) -> Result<(), UnusableClaims> {
+    let unusable = |kind| Err(UnusableClaims::Capabilities { path: path.clone(), kind });
     match claims.at(&path.0) {
-        None => {}
-        Some(Claim::Text(text)) => capabilities.extend(text.split(' ').filter(|capability| !capability.is_empty())),
-        Some(Claim::List(list)) => {
+        Ok(None) => {}
+        Err(NoObject) => return unusable(BELOW_NO_OBJECT),
+        Ok(Some(Claim::Text(text))) => capabilities.extend(text.split(' ').filter(|capability| !capability.is_empty())),
+        Ok(Some(Claim::List(list))) => {
             for item in list {
                 let Claim::Text(capability) = item else { return unusable("a list that holds something else") };
                 capabilities.push(capability);
             }
         }
-        Some(other) => return unusable(other.kind()),
+        Ok(Some(other)) => return unusable(other.kind()),
     }
     Ok(())
 }

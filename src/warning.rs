@@ -34,7 +34,7 @@ impl<'t> Warning<'t> {
         Self::new(b"malformed").with(b"kind", b"rate").with(b"cap", capability)
     }
 
-    /// The text byte by byte, as the reference writes it: control characters are still in it.
+    /// The text byte by byte: control characters are still in it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = self.reason.to_vec();
         for (name, value) in &self.params {

@@ -16,11 +16,7 @@ pub struct Arguments {
 /// Checks the file, and prints that it is good if it is.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     load(&arguments.file)?;
-    writeln!(io::stdout(), "{}: ok", arguments.file.display()).map_err(|error| Failure {
-        code: 1,
-        message: format!("standard output: {error}"),
-        hint: None,
-    })
+    writeln!(io::stdout(), "{}: ok", arguments.file.display()).map_err(|error| Failure::output(&error))
 }
 
 /// Reads a configuration file for any command.
@@ -42,9 +38,8 @@ fn failure(error: ConfigError) -> Failure {
 }
 
 fn show(mistakes: &Diagnostics) {
-    if io::stderr().is_terminal() {
-        eprintln!("{}\n", mistakes.to_styled());
-    } else {
-        eprintln!("{mistakes}\n");
-    }
+    // https://no-color.org
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let text = if io::stderr().is_terminal() && !plain { mistakes.to_styled() } else { mistakes.to_string() };
+    let _ = writeln!(io::stderr(), "{text}\n");
 }

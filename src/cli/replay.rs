@@ -3,13 +3,14 @@
 mod input;
 mod output;
 
-use crate::answer::{Protocol, ResponseRules};
+use crate::answer::ResponseRules;
 use crate::cli::{Failure, check};
 use crate::engine::Engine;
 use crate::time::ManualClock;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Decide requests from standard input in virtual time, one JSON line each
 ///
@@ -42,49 +43,48 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let clock = Arc::new(ManualClock::default());
     let engine = Engine::new(config.token, config.prefixes, config.callers, Arc::clone(&clock));
     let mut replay = Replay { engine, response: config.response, clock, last: 0 };
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let outcome = replay.lines(io::stdin().lock(), &mut out);
-    out.flush().map_err(|error| Failure::io(&error))?;
-    outcome
+    // Standard output is written line by line, so that a program may ask, read and ask again.
+    replay.lines(io::stdin().lock(), &mut io::stdout().lock())
 }
 
 impl Replay {
     fn lines(&mut self, input: impl BufRead, out: &mut impl Write) -> Result<(), Failure> {
         for (number, line) in (1..).zip(input.split(b'\n')) {
-            let line = line.map_err(|error| Failure::io(&error))?;
+            let line =
+                line.map_err(|error| Failure { message: format!("standard input: {error}"), ..Failure::io(&error) })?;
             if line.trim_ascii().is_empty() {
                 continue;
             }
             let answer = self.line(number, &line).map_err(|cause| bad_line(number, &cause))?;
-            serde_json::to_writer(&mut *out, &answer).map_err(|error| Failure::io(&error.into()))?;
-            writeln!(out).map_err(|error| Failure::io(&error))?;
+            serde_json::to_writer(&mut *out, &answer).map_err(|error| Failure::output(&error.into()))?;
+            writeln!(out).map_err(|error| Failure::output(&error))?;
         }
         Ok(())
     }
 
     fn line(&mut self, number: u64, line: &[u8]) -> Result<output::Line, String> {
-        let line: input::Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let line = input::Line::parse(line)?;
         let at = line.at.nanos()?;
         if at < self.last {
             return Err(format!("`at` is {at} ns, which is before the line before it at {} ns", self.last));
         }
         self.last = at;
-        self.clock.set(at);
+        self.clock.set(Duration::from_nanos(at));
         let request = line.request(self.engine.token());
         let identity = match line.given_identity()? {
             Some(identity) => identity,
             None => self.engine.token().identify(&request),
         };
         let decision = self.engine.check(&request, &identity);
-        let protocol = if request.is_grpc() { Protocol::Grpc } else { Protocol::Http };
-        Ok(output::Line::new(number, &decision, self.response.answer(&decision, protocol)))
+        Ok(output::Line::new(number, &decision, self.response.answer(&decision, request.protocol())))
     }
 }
 
 fn bad_line(number: u64, cause: &str) -> Failure {
     Failure {
         code: 2,
-        message: format!("line {number} of standard input: {cause}"),
+        // A name in the line may hold what a terminal would obey.
+        message: format!("line {number} of standard input: {}", cause.replace(char::is_control, " ")),
         hint: Some("see `tollgate replay --help` for what a line holds".to_owned()),
     }
 }

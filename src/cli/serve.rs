@@ -1,19 +1,18 @@
 //! `tollgate serve`: runs the service until it is told to stop.
 
+mod log;
+
 use crate::cli::{Failure, check};
-use crate::config::{Config, ListenAddress, LogFormat, LogLevel, LogRules};
+use crate::config::{Config, InvalidAddress};
 use crate::engine::Engine;
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::server;
 use crate::telemetry::Telemetry;
 use crate::time::SystemClock;
+use log::Log;
 use std::io;
 use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, Registry, fmt};
 
 /// Run the external-authorization service until SIGTERM or SIGINT
 #[derive(Debug, clap::Args)]
@@ -23,24 +22,31 @@ pub struct Arguments {
     config: PathBuf,
     /// Listen here instead of at the file's listen.grpc: host:port, [::]:port or unix:/path
     #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_LISTEN")]
-    listen: Option<ListenAddress>,
+    listen: Option<String>,
 }
 
 /// Serves until SIGTERM or SIGINT, drains and returns. A second signal ends the draining at once.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut config = check::load(&arguments.config)?;
-    if let Some(listen) = arguments.listen {
-        config.listen = listen;
+    if let Some(listen) = arguments.listen.filter(|listen| !listen.is_empty()) {
+        config.listen = listen.parse().map_err(|error| bad_address(&listen, &error))?;
     }
-    start_log(&config.log);
-    report_panics();
+    let log = Log::start(&config.log);
     // Control work is this runtime's; requests are the workers'.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io(&error))?;
-    runtime.block_on(serve(config)).map_err(|error| Failure::io(&error))
+    runtime.block_on(serve(config, &log)).map_err(|error| Failure::io(&error))
 }
 
-async fn serve(config: Config) -> io::Result<()> {
+fn bad_address(listen: &str, error: &InvalidAddress) -> Failure {
+    Failure {
+        code: 2,
+        message: format!("--listen or TOLLGATE_LISTEN is {listen:?}: {error}"),
+        hint: Some("write host:port, [::]:port or unix:/path".to_owned()),
+    }
+}
+
+async fn serve(config: Config, log: &Log) -> io::Result<()> {
     let (mut stop, mut again) = (Stop::new()?, Stop::new()?);
     let listener = server::bind(&config.listen).await?;
     let ext_authz = ExtAuthz {
@@ -53,6 +59,7 @@ async fn serve(config: Config) -> io::Result<()> {
         again.asked().await;
     };
     tokio::select! {
+        never = log.report_lost() => match never {},
         served = server::run(listener, ext_authz, stop.asked()) => served,
         () = second => {
             tracing::warn!("told to stop again: requests in flight are cut off");
@@ -78,30 +85,4 @@ impl Stop {
             _ = self.interrupt.recv() => {}
         }
     }
-}
-
-/// The log goes to standard error. Only Tollgate's own lines are in it: those of the HTTP stack may show headers.
-fn start_log(rules: &LogRules) {
-    let level = match rules.level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let lines = fmt::layer().with_writer(io::stderr);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match rules.format {
-        LogFormat::Json => Box::new(lines.json().flatten_event(true)),
-        LogFormat::Text => Box::new(lines.with_ansi(false)),
-    };
-    let ours = Targets::new().with_target("tollgate", level);
-    tracing_subscriber::registry().with(lines.with_filter(ours)).init();
-}
-
-/// A panic is one log line with its place. Its message is left out: it may hold a piece of the request.
-fn report_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string);
-        tracing::error!(place, "a bug: the request at hand is answered with an error");
-    }));
 }

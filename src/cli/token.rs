@@ -55,6 +55,9 @@ pub struct Arguments {
 
 /// Mints the token and prints it.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.key.is_some() && arguments.key == arguments.jwks {
+        return Err(failure(2, "--key and --jwks name the same file".into(), "give the JWKS a file of its own"));
+    }
     let key = match &arguments.key {
         Some(path) => kept_key(path, arguments.alg)?,
         None => fresh_key(arguments.alg)?,
@@ -67,8 +70,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(path) => write_jwks(path, &key)?,
         None => {}
     }
-    writeln!(io::stdout(), "{output}")
-        .map_err(|error| failure(1, format!("standard output: {error}"), "the token was not printed; run it again"))
+    writeln!(io::stdout(), "{output}").map_err(|error| Failure::output(&error))
 }
 
 fn claims(arguments: &Arguments, now: u64) -> Value {
@@ -97,16 +99,26 @@ fn kept_key(path: &Path, alg: Algorithm) -> Result<SigningKey, Failure> {
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let key = fresh_key(alg)?;
-            keep(path, &key).map_err(|error| file_failure("create", path, &error))?;
-            Ok(key)
+            match keep(path, &key) {
+                Ok(()) => Ok(key),
+                // Another process was faster; its key is as good.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => kept_key(path, alg),
+                Err(error) => Err(file_failure("create", path, &error)),
+            }
         }
         Err(error) => Err(file_failure("read", path, &error)),
     }
 }
 
-/// Writes a private key that only its owner may read, and never over another file.
+/// Writes a private key that only its owner may read, whole or not at all, and never over another file.
 fn keep(path: &Path, key: &SigningKey) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(key.pem().as_bytes())
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".{}", std::process::id()));
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
+    let linked =
+        written.and_then(|mut file| file.write_all(key.pem().as_bytes())).and_then(|()| fs::hard_link(&draft, path));
+    let _ = fs::remove_file(&draft);
+    linked
 }
 
 fn write_jwks(path: &Path, key: &SigningKey) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use crate::capability::Prefixes;
 use crate::rate::format_duration;
 use crate::resolver::{DefaultResolver, MalformedRule, WindowBounds};
 use crate::token::{MissingToken, TokenRules};
+use std::time::Duration;
 
 const MISSING: Kind<MissingToken> = Kind::Word(&[("deny", MissingToken::Deny), ("allow", MissingToken::Allow)]);
 
@@ -104,7 +105,7 @@ fn metadata(metadata: &mut Section<'_, '_>) -> Option<Metadata> {
 fn callers(callers: &mut Section<'_, '_>) -> Option<DefaultResolver> {
     let window_bounds = callers.section_or(
         "window_bounds",
-        ("off", WindowBounds::Off),
+        ("off", WindowBounds::OFF),
         "the windows that a token's rate may have; others are rescaled",
         window_bounds,
     );
@@ -114,18 +115,22 @@ fn callers(callers: &mut Section<'_, '_>) -> Option<DefaultResolver> {
         &MALFORMED,
         "what a malformed capability means beside a valid one",
     );
-    Some(DefaultResolver { window_bounds: window_bounds?, malformed: malformed? })
+    Some(DefaultResolver::default().with_window_bounds(window_bounds?).with_malformed(malformed?))
 }
 
 fn window_bounds(bounds: &mut Section<'_, '_>) -> Option<WindowBounds> {
     let min = bounds.field("min", "1m", &DURATION, "the shortest window that a token's rate may have");
     let max = bounds.field("max", "24h", &DURATION, "the longest window that a token's rate may have");
     let (min, max) = (min?, max?);
-    if min > max {
-        let cause = format!("the shortest window, {}, is longer than the longest, {}", duration(min), duration(max));
-        return bounds.clash(&["min", "max"], cause, "write a `min` that is at most `max`");
-    }
-    Some(WindowBounds::Within { min, max })
+    let within = WindowBounds::within(Duration::from_nanos(min.get()), Duration::from_nanos(max.get()));
+    within.map_or_else(
+        |_| {
+            let (min, max) = (duration(min), duration(max));
+            let cause = format!("the shortest window, {min}, is longer than the longest, {max}");
+            bounds.clash(&["min", "max"], cause, "write a `min` that is at most `max`")
+        },
+        Some,
+    )
 }
 
 fn duration(nanos: std::num::NonZeroU64) -> String {

@@ -1,13 +1,17 @@
 //! The slice of `envoy.service.auth.v3.CheckResponse` that Tollgate writes.
 //!
-//! An empty response means *allow* to Envoy, so a response is only made by [`CheckResponse::allow`] and
+//! An empty response means *allow* to Envoy, so there is no way to make one but [`CheckResponse::allow`] and
 //! [`CheckResponse::refuse`], which set the status and the part that goes with it.
 
-use prost::Message;
+use crate::answer::Headers;
+use bytes::BufMut;
+use prost::{EncodeError, Message};
 
-/// `envoy.service.auth.v3.CheckResponse`.
+/// `envoy.service.auth.v3.CheckResponse`. It is no message itself, because a message has a default, an empty one.
+pub struct CheckResponse(Wire);
+
 #[derive(Clone, PartialEq, Message)]
-pub struct CheckResponse {
+struct Wire {
     #[prost(message, optional, tag = "1")]
     status: Option<Status>,
     #[prost(message, optional, tag = "2")]
@@ -67,22 +71,31 @@ struct HeaderValue {
 
 impl CheckResponse {
     /// Lets the request go on; the response to it will carry `headers`.
-    pub fn allow(headers: Vec<(String, String)>) -> Self {
+    pub fn allow(headers: Headers) -> Self {
         let ok = OkHttpResponse { response_headers_to_add: header_options(headers) };
-        Self { status: Some(Status { code: 0 }), denied_response: None, ok_response: Some(ok) }
+        Self(Wire { status: Some(Status { code: 0 }), denied_response: None, ok_response: Some(ok) })
     }
 
     /// Answers the request with the HTTP `status`, `headers` and `body`; `code` is the gRPC code of the refusal.
-    pub fn refuse(code: tonic::Code, status: u16, headers: Vec<(String, String)>, body: String) -> Self {
+    pub fn refuse(code: tonic::Code, status: u16, headers: Headers, body: String) -> Self {
         let denied = DeniedHttpResponse {
             status: Some(HttpStatus { code: status.into() }),
             headers: header_options(headers),
             body,
         };
-        Self { status: Some(Status { code: code.into() }), denied_response: Some(denied), ok_response: None }
+        Self(Wire { status: Some(Status { code: code.into() }), denied_response: Some(denied), ok_response: None })
+    }
+
+    /// Writes the message.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError`] if `buffer` is full.
+    pub fn encode(&self, buffer: &mut impl BufMut) -> Result<(), EncodeError> {
+        self.0.encode(buffer)
     }
 }
 
-fn header_options(headers: Vec<(String, String)>) -> Vec<HeaderValueOption> {
+fn header_options(headers: Headers) -> Vec<HeaderValueOption> {
     headers.into_iter().map(|(key, value)| HeaderValueOption { header: Some(HeaderValue { key, value }) }).collect()
 }

@@ -4,7 +4,7 @@ use crate::claims::{Claim, Claims};
 use prost::DecodeError;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// The deepest nesting of objects and lists that is read.
+/// The deepest nesting of objects and lists that is read; what lies deeper is [`Claim::TooDeep`].
 const DEPTH: usize = 64;
 
 /// Metadata that cannot be read.
@@ -16,9 +16,6 @@ pub enum Unreadable {
     /// A text is not UTF-8.
     #[error("a text in the metadata is not UTF-8")]
     Text(#[from] std::str::Utf8Error),
-    /// Objects and lists lie too deep in one another.
-    #[error("the metadata nests deeper than {DEPTH} levels")]
-    Depth,
 }
 
 /// One field of a message: its number and its value.
@@ -32,7 +29,7 @@ enum Field<'r> {
 ///
 /// # Errors
 ///
-/// [`Unreadable`], if `message` is none or nests too deep.
+/// [`Unreadable`], if `message` is none.
 pub fn decode_struct(message: &[u8]) -> Result<Claims<'_>, Unreadable> {
     members(message, DEPTH)
 }
@@ -64,7 +61,7 @@ fn member(entry: &[u8], depth: usize) -> Result<(&str, Claim<'_>), Unreadable> {
 
 /// A `google.protobuf.Value`; one without any kind is null.
 fn value(message: &[u8], depth: usize) -> Result<Claim<'_>, Unreadable> {
-    let depth = depth.checked_sub(1).ok_or(Unreadable::Depth)?;
+    let Some(depth) = depth.checked_sub(1) else { return Ok(Claim::TooDeep) };
     let mut claim = Claim::Null;
     each_field(message, |field| {
         claim = match field {

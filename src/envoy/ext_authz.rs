@@ -1,6 +1,6 @@
 //! `envoy.service.auth.v3.Authorization`: a CheckRequest in, its facts decided, a CheckResponse out.
 
-use crate::answer::{Answer, Protocol, ResponseRules};
+use crate::answer::{Answer, ResponseRules};
 use crate::claims::{Claim, Claims};
 use crate::engine::Engine;
 use crate::envoy::check_request::{Attributes, CheckRequest, Entry, HttpRequest, Metadata};
@@ -30,8 +30,7 @@ impl ExtAuthz {
         let request = request(message)?;
         let identity = self.engine.token().identify(&request);
         let decision = self.engine.check(&request, &identity);
-        let protocol = if request.is_grpc() { Protocol::Grpc } else { Protocol::Http };
-        let answer = self.response.answer(&decision, protocol);
+        let answer = self.response.answer(&decision, request.protocol());
         self.telemetry.report(self.engine.token(), &request, &identity, &decision);
         Ok(response(answer))
     }
@@ -86,9 +85,9 @@ fn pair(entry: &Entry) -> (&[u8], &[u8]) {
 }
 
 fn response(answer: Answer) -> CheckResponse {
-    match answer.refusal {
-        None => CheckResponse::allow(answer.headers),
-        Some(refusal) => CheckResponse::refuse(code(refusal.status), refusal.status, answer.headers, refusal.body),
+    match answer {
+        Answer::Allow(headers) => CheckResponse::allow(headers),
+        Answer::Refuse { status, headers, body } => CheckResponse::refuse(code(status), status, headers, body),
     }
 }
 

@@ -9,22 +9,24 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// Reads a positive Go duration, in nanoseconds: at least 1, at most 2^63 - 1.
+/// Reads a Go duration that is not negative, in nanoseconds: at most 2^63 - 1.
 ///
 /// A sum is kept in 64 bits and compared with 2^63 after each pair, as Go does it, so that a text which wraps
 /// round exactly (2^63 ns twice) means here what it means there.
 pub fn parse_duration(text: &[u8]) -> Option<u64> {
     let mut rest = text.strip_prefix(b"+").unwrap_or(text);
     let mut sum = 0u64;
-    while !rest.is_empty() {
+    loop {
         let (nanos, after) = pair(rest)?;
         sum = sum.wrapping_add(nanos);
         if sum > LIMIT {
             return None;
         }
+        if after.is_empty() {
+            return (sum != LIMIT).then_some(sum);
+        }
         rest = after;
     }
-    (sum != 0 && sum != LIMIT).then_some(sum)
 }
 
 /// One number and its unit, in nanoseconds, and what follows them.
@@ -52,7 +54,7 @@ fn integer(digits: &[u8]) -> Option<u64> {
         .try_fold(0u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')).filter(|&n| n <= LIMIT))
 }
 
-/// The nanoseconds of `0.digits` units, truncated. The product is rounded in doubles, because the reference's is.
+/// The nanoseconds of `0.digits` units: the product in doubles, as Go computes it, truncated.
 fn fractional(digits: &[u8], unit: u64) -> u64 {
     let (mut numerator, mut scale) = (0u64, 1f64);
     for digit in digits {

@@ -32,8 +32,8 @@ enum Stream {
 struct Handshake {
     /// Bytes of the preface that are still to come.
     left: usize,
-    /// Done when they are waited for no longer.
-    give_up: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Done, and then gone, when they are waited for no longer.
+    give_up: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Connection {
@@ -51,7 +51,7 @@ impl Connection {
             let stop = async { while stopped.changed().await.is_ok() {} };
             let _ = tokio::time::timeout(PATIENCE, stop).await;
         });
-        Ok(Self { stream, handshake: Some(Handshake { left: PREFACE.len(), give_up }) })
+        Ok(Self { stream, handshake: Some(Handshake { left: PREFACE.len(), give_up: Some(give_up) }) })
     }
 
     /// Counts `read` bytes of the preface.
@@ -62,6 +62,15 @@ impl Connection {
                 self.handshake = None;
             }
         }
+    }
+}
+
+impl Handshake {
+    fn has_given_up(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.give_up.as_mut().is_some_and(|give_up| give_up.as_mut().poll(cx).is_ready()) {
+            self.give_up = None;
+        }
+        self.give_up.is_none()
     }
 }
 
@@ -84,7 +93,7 @@ macro_rules! each {
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if let Some(handshake) = &mut self.handshake
-            && handshake.give_up.as_mut().poll(cx).is_ready()
+            && handshake.has_given_up(cx)
         {
             return Poll::Ready(Ok(())); // To read nothing is to reach the end of the stream.
         }

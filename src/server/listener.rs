@@ -2,21 +2,28 @@
 
 use crate::config::ListenAddress;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
+
+/// The pause after an error of accepting, so that a shortage is not met by a busy loop.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A socket that clients connect to. A Unix socket's file goes when it is dropped.
 pub enum Listener {
     /// A TCP socket.
     Tcp(TcpListener, ListenAddress),
-    /// A Unix socket.
-    Unix(UnixListener, SocketFile),
+    /// A Unix socket. Its file comes first, so that it goes before the socket is closed.
+    Unix(SocketFile, UnixListener),
 }
 
 /// The file of a Unix socket that this process made.
-pub struct SocketFile(PathBuf);
+pub struct SocketFile {
+    path: PathBuf,
+    /// Tells the file from another that a later process put in its place.
+    inode: u64,
+}
 
 /// A connection on its way to a worker.
 pub enum Socket {
@@ -41,7 +48,8 @@ impl Listener {
             }
             ListenAddress::Unix(path) => {
                 remove_stale(path).await?;
-                Ok(Self::Unix(UnixListener::bind(path)?, SocketFile(path.clone())))
+                let listener = UnixListener::bind(path)?;
+                Ok(Self::Unix(SocketFile { path: path.clone(), inode: std::fs::metadata(path)?.ino() }, listener))
             }
         }
     }
@@ -50,20 +58,21 @@ impl Listener {
     pub fn address(&self) -> ListenAddress {
         match self {
             Self::Tcp(_, address) => address.clone(),
-            Self::Unix(_, file) => ListenAddress::Unix(file.0.clone()),
+            Self::Unix(file, _) => ListenAddress::Unix(file.path.clone()),
         }
     }
 
-    /// Hands every connection to `deal`, and ends only by an error that is not the connection's own.
+    /// Hands every connection to `deal`. Ends only by an error that says the socket itself is of no use.
     pub async fn accept_all(&self, mut deal: impl FnMut(Socket)) -> io::Error {
         loop {
             match self.accept().await {
                 Ok(socket) => deal(socket),
-                Err(error) if is_transient(&error) => {
+                Err(error) if is_final(&error) => return error,
+                // A connection's own error, or a shortage of files or memory, which passes.
+                Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    tokio::time::sleep(PAUSE).await;
                 }
-                Err(error) => return error,
             }
         }
     }
@@ -72,41 +81,41 @@ impl Listener {
         match self {
             Self::Tcp(listener, _) => {
                 let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
+                // It fails where the client has gone already, which shows soon enough.
+                let _ = stream.set_nodelay(true);
                 stream.into_std().map(Socket::Tcp)
             }
-            Self::Unix(listener, _) => listener.accept().await?.0.into_std().map(Socket::Unix),
+            Self::Unix(_, listener) => listener.accept().await?.0.into_std().map(Socket::Unix),
         }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
-/// Removes the socket file of a process that is gone. One that answers, or a file of another kind, stays, and
-/// binding reports it.
+/// Removes the socket file of a process that is gone, where a connection is refused. Any other stays, and binding
+/// reports it.
 async fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-    if is_socket && tokio::net::UnixStream::connect(path).await.is_err() {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this file exists and is not a socket"));
+    }
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if tokio::net::UnixStream::connect(path).await.is_err_and(|error| refused(&error)) {
         std::fs::remove_file(path)?;
     }
     Ok(())
 }
 
-/// Errors of one connection, or a shortage that passes: too many open files, or no memory.
-fn is_transient(error: &io::Error) -> bool {
-    const EMFILE: i32 = 24;
-    const ENFILE: i32 = 23;
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-            | io::ErrorKind::InvalidInput
-            | io::ErrorKind::NotConnected
-            | io::ErrorKind::OutOfMemory
-    ) || matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+/// `accept(2)`: the descriptor is closed, is no socket, or does not listen.
+fn is_final(error: &io::Error) -> bool {
+    const EBADF: i32 = 9;
+    const EINVAL: i32 = 22;
+    const ENOTSOCK: i32 = 88;
+    matches!(error.raw_os_error(), Some(EBADF | EINVAL | ENOTSOCK))
 }

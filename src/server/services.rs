@@ -2,6 +2,7 @@
 
 use crate::envoy::check_request::CheckRequest;
 use crate::envoy::check_response::CheckResponse;
+use crate::envoy::codec::CheckCodec;
 use crate::envoy::ext_authz::ExtAuthz;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -13,7 +14,6 @@ use tonic::body::Body;
 use tonic::server::{Grpc, UnaryService};
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_server::{Health, HealthServer};
-use tonic_prost::ProstCodec;
 use tower_service::Service;
 
 /// The name of the service that Envoy's ext_authz filter calls.
@@ -62,7 +62,7 @@ impl Service<http::Request<Body>> for Services {
         match request.uri().path() {
             CHECK => {
                 let check = self.check.clone();
-                Box::pin(async move { Ok(Grpc::new(ProstCodec::default()).unary(check, request).await) })
+                Box::pin(async move { Ok(Grpc::new(CheckCodec).unary(check, request).await) })
             }
             path if path.starts_with("/grpc.health.v1.Health/") => {
                 let response = (self.health)(request);

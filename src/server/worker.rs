@@ -6,7 +6,7 @@ use crate::server::services::Services;
 use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::transport::Server;
@@ -14,8 +14,18 @@ use tonic::transport::Server;
 /// How long a connection may be silent before it is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// A running worker: done once its connections are closed.
-pub type Worker = oneshot::Receiver<()>;
+/// The most requests in flight on one connection. Envoy opens another connection for more; without a limit one
+/// client could hold memory without end.
+const STREAMS: u32 = 1024;
+
+/// The running workers.
+pub struct Workers(mpsc::UnboundedReceiver<Ended>);
+
+/// What a worker says at its end.
+struct Ended;
+
+/// Says so when it is dropped, be it by a panic.
+struct SayEnded(mpsc::UnboundedSender<Ended>);
 
 /// Starts `count` workers that serve until `stopped` is closed, and gives the way to deal connections to them.
 ///
@@ -26,34 +36,31 @@ pub fn start(
     count: NonZeroUsize,
     services: &Services,
     stopped: &watch::Receiver<()>,
-) -> io::Result<(impl FnMut(Socket) + use<>, Vec<Worker>)> {
-    let mut queues = Vec::new();
-    let mut workers = Vec::new();
-    for number in 0..count.get() {
-        let (queue, sockets) = mpsc::unbounded_channel();
-        let (ended, worker) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let serve = serve(services.clone(), sockets, stopped.clone());
-        std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-            runtime.block_on(serve);
-            let _ = ended.send(());
-        })?;
-        queues.push(queue);
-        workers.push(worker);
-    }
+) -> io::Result<(impl FnMut(Socket) + use<>, Workers)> {
+    let (ended, workers) = mpsc::unbounded_channel();
+    let spawn = |number| spawn(number, services.clone(), stopped.clone(), SayEnded(ended.clone()));
+    let queues = (0..count.get()).map(spawn).collect::<io::Result<Vec<_>>>()?;
     let mut turn = (0..count.get()).cycle();
     let deal = move |socket| {
-        // A worker only goes when the process stops; a connection dealt to one that is gone is closed.
+        // A worker is only gone when the process stops; a connection dealt to it is closed.
         let _ = turn.next().map(|next| queues[next].send(socket));
     };
-    Ok((deal, workers))
+    Ok((deal, Workers(workers)))
 }
 
-/// Waits until all `workers` have ended.
-pub async fn join(workers: Vec<Worker>) {
-    for worker in workers {
-        let _ = worker.await;
-    }
+fn spawn(
+    number: usize,
+    services: Services,
+    stopped: watch::Receiver<()>,
+    ended: SayEnded,
+) -> io::Result<mpsc::UnboundedSender<Socket>> {
+    let (queue, sockets) = mpsc::unbounded_channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+        let _ended = ended;
+        runtime.block_on(serve(services, sockets, stopped));
+    })?;
+    Ok(queue)
 }
 
 /// Serves the connections of `sockets`. Once `stopped` is closed, each gets a GOAWAY and ends when its requests
@@ -65,9 +72,28 @@ async fn serve(services: Services, sockets: mpsc::UnboundedReceiver<Socket>, mut
     let stop = async move { while stopped.changed().await.is_ok() {} };
     let served = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
+        .max_concurrent_streams(STREAMS)
         .serve_with_incoming_shutdown(services, connections, stop)
         .await;
     if let Err(error) = served {
         tracing::error!(%error, "a worker ended");
+    }
+}
+
+impl Workers {
+    /// Waits until some worker has ended.
+    pub async fn one_ended(&mut self) {
+        let _ = self.0.recv().await;
+    }
+
+    /// Waits until every worker has ended.
+    pub async fn all_ended(mut self) {
+        while self.0.recv().await.is_some() {}
+    }
+}
+
+impl Drop for SayEnded {
+    fn drop(&mut self) {
+        let _ = self.0.send(Ended);
     }
 }

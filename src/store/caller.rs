@@ -27,6 +27,7 @@ struct State {
 
 /// One allowance of a caller, as [`Limiter::allowances`](crate::Limiter::allowances) shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Allowance {
     /// The rate.
     pub rate: Rate,
@@ -104,7 +105,7 @@ impl State {
 
     /// Not presented for more than twice its window.
     fn is_forgotten(&self, now: Now) -> bool {
-        now.nanos().saturating_sub(self.seen) > self.rate.window() * 2
+        now.nanos().saturating_sub(self.seen) > self.rate.nanos() * 2
     }
 
     /// Forgotten and full: worth no more than an allowance that does not exist.

@@ -45,9 +45,9 @@ pub(crate) enum Fit {
 
 impl Terms {
     pub(crate) fn of(rate: Rate) -> Self {
-        let interval = (rate.window() / rate.count()).max(1);
+        let interval = (rate.nanos() / rate.count()).max(1);
         let exactly_count = interval * rate.count() + (interval - 1);
-        Self { interval, tolerance: rate.window().min(exactly_count) }
+        Self { interval, tolerance: rate.nanos().min(exactly_count) }
     }
 
     pub(crate) fn weigh(self, tat: u64, now: u64, cost: u64) -> Fit {

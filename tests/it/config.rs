@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tollgate::answer::BodyFormat;
 use tollgate::config::{
     Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT,
@@ -82,6 +83,12 @@ fn the_smallest_file_means_the_documented_defaults() {
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Json, LogLevel::Info, LogPrincipal::Plain));
 }
 
+/// The default resolver with these bounds in seconds.
+fn within(min: u64, max: u64) -> DefaultResolver {
+    let bounds = WindowBounds::within(Duration::from_secs(min), Duration::from_secs(max));
+    DefaultResolver::default().with_window_bounds(bounds.unwrap())
+}
+
 #[test]
 fn every_field_can_be_set() {
     let Config { listen, token, prefixes, callers, response, log } = good(FULL);
@@ -92,9 +99,7 @@ fn every_field_can_be_set() {
     assert_eq!(token.capabilities, [path(&["realm", "caps"])]);
     assert_eq!(token.missing, MissingToken::Allow);
     assert_eq!(prefixes, Prefixes::new(["a:new:", "a:", "b:"]).unwrap());
-    let (min, max) = (30_000_000_000.try_into().unwrap(), 5_400_000_000_000.try_into().unwrap());
-    assert_eq!(callers.window_bounds, WindowBounds::Within { min, max });
-    assert_eq!(callers.malformed, MalformedRule::Keep);
+    assert_eq!(callers, within(30, 5_400).with_malformed(MalformedRule::Keep));
     assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
     assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
@@ -105,10 +110,9 @@ fn part_of_a_section_leaves_the_rest_at_its_defaults() {
     let with = |text: &str| good(&format!("{SMALLEST}{text}"));
     assert_eq!(with("listen:\nlog:\ncallers:\nresponse:\n").response.realm, "tollgate");
     assert_eq!(with("callers: { window_bounds: }").callers, DefaultResolver::default());
-    assert_eq!(with("callers: { window_bounds: off }").callers.window_bounds, WindowBounds::Off);
-    let (min, max) = (60_000_000_000.try_into().unwrap(), 3_600_000_000_000.try_into().unwrap());
-    let bounds = with("callers: { window_bounds: { max: 1h } }").callers.window_bounds;
-    assert_eq!(bounds, WindowBounds::Within { min, max });
+    let off = DefaultResolver::default().with_window_bounds(WindowBounds::OFF);
+    assert_eq!(with("callers: { window_bounds: off }").callers, off);
+    assert_eq!(with("callers: { window_bounds: { max: 1h } }").callers, within(60, 3_600));
     assert_eq!(with("response: { warnings: false }").response.warning_header, None);
     assert_eq!(with("response: { warning_header: X-Notes, warnings: false }").response.warning_header, None);
 }

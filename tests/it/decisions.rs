@@ -1,8 +1,9 @@
 //! The expected results of `tests/conformance/` about decisions: scenarios, bursts, state.
 
-use crate::conformance::{cases, strings};
+use crate::conformance::{cases, nanos, strings};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate::{Decision, DefaultResolver, Denial, HeldRate, Limiter, ManualClock, Rate, Rates, Resolver, Verdict};
 
 /// A scenario's resolver, as its description in the data says.
@@ -16,7 +17,9 @@ impl Described {
             let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
             rates.push(match (count, window) {
                 (0, 0) => HeldRate::ZERO,
-                _ => Rate::new(unsigned(count), unsigned(window)).map_err(|_| Denial::new("invalid-rate"))?.into(),
+                _ => Rate::new(unsigned(count), Duration::from_nanos(unsigned(window)))
+                    .map_err(|_| Denial::new("invalid-rate"))?
+                    .into(),
             });
         }
         Ok(())
@@ -110,12 +113,12 @@ fn start(scenario: &Value) -> (Limiter<Described>, Arc<ManualClock>) {
 fn check_step(decision: &Decision<'_>, step: &Value, name: &str) {
     let limits: Vec<String> = decision.limits().iter().map(ToString::to_string).collect();
     let numbers: Vec<[u64; 2]> =
-        decision.limits().iter().map(|held| held.rate().map_or([0, 0], |rate| [rate.count(), rate.window()])).collect();
+        decision.limits().iter().map(|held| held.rate().map_or([0, 0], |rate| [rate.count(), nanos(rate)])).collect();
     let warnings: Vec<String> =
         decision.warnings().map(|warning| String::from_utf8(warning.to_bytes()).unwrap()).collect();
     let (limit, wait, error) = match decision.verdict() {
         Verdict::Allowed => (String::new(), 0, "none".to_owned()),
-        Verdict::RateExceeded { limit, retry_after } => {
+        Verdict::RateExceeded { limit, retry_after, .. } => {
             (limit.to_string(), retry_after.map_or(0, |wait| wait.as_nanos()), "none".to_owned())
         }
         Verdict::Denied(denial) => (String::new(), 0, denial.to_string()),
@@ -138,7 +141,7 @@ fn scenarios() {
     for scenario in &scenarios {
         let (limiter, clock) = start(scenario);
         for step in scenario["steps"].as_array().unwrap() {
-            clock.set(step["at_ns"].as_u64().unwrap());
+            clock.set(Duration::from_nanos(step["at_ns"].as_u64().unwrap()));
             let capabilities = strings(&step["capabilities"]);
             let decision = limiter.check(&(), step["principal"].as_str().unwrap(), &capabilities);
             check_step(&decision, step, scenario["name"].as_str().unwrap());
@@ -155,7 +158,7 @@ fn state() {
     for scenario in &scenarios {
         let (limiter, clock) = start(scenario);
         for step in scenario["steps"].as_array().unwrap() {
-            clock.set(step["at_ns"].as_u64().unwrap());
+            clock.set(Duration::from_nanos(step["at_ns"].as_u64().unwrap()));
             let (principal, capabilities) = (step["principal"].as_str().unwrap(), strings(&step["capabilities"]));
             let decision = limiter.check(&(), principal, &capabilities);
             assert_eq!(decision.reason().to_string(), step["reason"], "{step}");
@@ -171,10 +174,7 @@ fn bursts() {
     assert_eq!(cases.len(), 47);
     for case in cases {
         let rate: Rate = case["rate"].as_str().unwrap().parse().unwrap();
-        assert_eq!(
-            (rate.count(), rate.window()),
-            (case["count"].as_u64().unwrap(), case["window_ns"].as_u64().unwrap())
-        );
+        assert_eq!((rate.count(), nanos(rate)), (case["count"].as_u64().unwrap(), case["window_ns"].as_u64().unwrap()));
         let clock = Arc::new(ManualClock::default());
         let raw = |_: &(), _: &[u8], _: &mut Rates<'_>| Ok(());
         let limiter = Limiter::builder(["p:"]).resolver(raw).clock(Arc::clone(&clock)).build().unwrap();
@@ -183,7 +183,7 @@ fn bursts() {
         let burst = case["burst"].as_u64().unwrap();
         assert!(call(burst).is_allowed(), "{case}");
         let refused = call(1);
-        let wait = std::time::Duration::from_nanos(case["first_retry_after_ns"].as_u64().unwrap());
+        let wait = Duration::from_nanos(case["first_retry_after_ns"].as_u64().unwrap());
         assert!(
             matches!(refused.verdict(), Verdict::RateExceeded { retry_after: Some(told), .. } if *told == wait),
             "{case}: {refused:?}"

@@ -29,11 +29,16 @@ fn object(value: &Value) -> Claims<'_> {
 /// The identity of a request with `metadata`, in short.
 fn identify(rules: &TokenRules, metadata: &Value) -> String {
     let request = Request { metadata: object(metadata), ..Request::default() };
-    match rules.identify(&request) {
+    describe(rules.identify(&request))
+}
+
+fn describe(identity: Identity<'_>) -> String {
+    match identity {
         Identity::Caller(caller) => format!("{} [{}]", caller.principal, caller.capabilities.join(", ")),
         Identity::Missing => "missing".to_owned(),
         Identity::Failed(failed) => format!("failed {:?} {}", failed.code, failed.message),
-        Identity::Unusable(reason) => format!("unusable: {reason}"),
+        Identity::Unverified => "unverified".to_owned(),
+        Identity::Unusable(token) => format!("unusable: {}", token.reason),
     }
 }
 
@@ -78,7 +83,13 @@ fn principals_of_several_claims() {
     check(&rules, principal("a", "b"), "1:a1:b []");
     check(&rules, principal("a1:b", "c"), "4:a1:b1:c []");
     check(&rules, principal("a", "b1:c"), "1:a4:b1:c []");
-    check(&rules, json!({"iss": "a", "user": "b"}), "unusable: the principal claim user.id is absent");
+    check(&rules, json!({"iss": "a"}), "unusable: the principal claim user.id is absent");
+    check(
+        &rules,
+        json!({"iss": "a", "user": "b"}),
+        "unusable: the principal claim user.id is below something that is no object; \
+         want a non-empty string, or an integer from 0 to 2^53-1",
+    );
 }
 
 #[test]
@@ -97,6 +108,39 @@ fn capabilities() {
         (json!(["x", 5]), "a list that holds something else"),
     ] {
         check(&rules, with(claim), &format!("unusable: the capabilities claim capabilities is {kind}; {wanted}"));
+    }
+}
+
+/// Where a path leads through something that is no object, the capabilities are not simply absent.
+#[test]
+fn nested_capabilities() {
+    let rules = rules("capabilities: [realm.capabilities]");
+    check(&rules, json!({"sub": "a", "realm": {"capabilities": ["x"]}}), "a [x]");
+    check(&rules, json!({"sub": "a", "realm": {}}), "a []");
+    check(&rules, json!({"sub": "a"}), "a []");
+    check(
+        &rules,
+        json!({"sub": "a", "realm": ["x"]}),
+        "unusable: the capabilities claim realm.capabilities is below something that is no object; \
+         want a list of strings, or one space-separated string",
+    );
+}
+
+/// A bearer token of which Envoy says nothing is not the same as none.
+#[test]
+fn unverified_tokens() {
+    let rules = rules("");
+    let failure = json!({"envoy.filters.http.jwt_authn": {"jwt_failure": {"code": 1, "message": "Jwt is missing"}}});
+    for (authorization, metadata, expected) in [
+        ("Bearer x", json!({}), "unverified"),
+        ("bearer x", json!({}), "unverified"),
+        ("Bearer x", json!({"envoy.filters.http.jwt_authn": {"other": {"sub": "a"}}}), "unverified"),
+        ("Bearer x", failure, "missing"),
+        ("Basic x", json!({}), "missing"),
+    ] {
+        let headers = vec![(&b"authorization"[..], authorization.as_bytes())];
+        let request = Request { headers, metadata: object(&metadata), ..Request::default() };
+        assert_eq!(describe(rules.identify(&request)), expected, "{authorization} {metadata}");
     }
 }
 

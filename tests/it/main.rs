@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 mod captures;
 #[cfg(feature = "server")]
+mod cli;
+#[cfg(feature = "server")]
 mod config;
 mod conformance;
 mod decisions;

@@ -1,8 +1,10 @@
 //! Properties of the caller limiter, and its agreement with a naive model.
 
+use crate::conformance::nanos;
 use crate::model::{self, Numbers};
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate::{Decision, Denial, Limiter, ManualClock, Rate, Rates, Verdict};
 
 type Raw = fn(&(), &[u8], &mut Rates<'_>) -> Result<(), Denial>;
@@ -30,7 +32,7 @@ impl Bench {
         cost: u64,
         look: impl FnOnce(&Decision<'_>) -> T,
     ) -> T {
-        self.clock.set(now);
+        self.clock.set(Duration::from_nanos(now));
         let capabilities: Vec<String> = rates.iter().map(|rate| format!("r:{}", build(*rate))).collect();
         look(&self.limiter.check_cost(cost, &(), principal, &capabilities))
     }
@@ -46,18 +48,18 @@ impl Bench {
 }
 
 fn build((count, window): Numbers) -> Rate {
-    Rate::new(count, window).unwrap()
+    Rate::new(count, Duration::from_nanos(window)).unwrap()
 }
 
 fn numbers(rate: Rate) -> Numbers {
-    (rate.count(), rate.window())
+    (rate.count(), nanos(rate))
 }
 
 fn verdict(decision: &Decision<'_>) -> model::Verdict {
     model::Verdict {
         limits: decision.limits().iter().map(|held| numbers(held.rate().unwrap())).collect(),
         refused: match decision.verdict() {
-            Verdict::RateExceeded { limit, retry_after } => {
+            Verdict::RateExceeded { limit, retry_after, .. } => {
                 let wait = retry_after.map(|wait| u64::try_from(wait.as_nanos()).unwrap());
                 Some((numbers(limit.rate().unwrap()), wait))
             }

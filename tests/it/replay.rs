@@ -134,7 +134,10 @@ fn answers() {
 fn bad_lines_end_the_replay() {
     let good = r#"{"at": 0, "principal": "a", "capabilities": []}"#;
     for (line, cause) in [
-        ("nonsense", "expected"),
+        ("nonsense", "want a JSON object"),
+        ("[0, \"a\", []]", "want a JSON object"),
+        (r#"{"at": 0, "principal": }"#, "expected value at column 24"),
+        (r#"{"at": 9223372036854775808, "principal": "a"}"#, "the last moment is 2^63-1 ns"),
         (r#"{"at": 0, "principal": "a", "colour": "red"}"#, "unknown field `colour`"),
         (r#"{"principal": "a"}"#, "missing field `at`"),
         (r#"{"at": "soon", "principal": "a"}"#, "`at` is \"soon\""),
@@ -156,5 +159,23 @@ fn bad_lines_end_the_replay() {
     assert!(
         String::from_utf8_lossy(&output.stderr)
             .contains("line 2 of standard input: `at` is 999999999 ns, which is before")
+    );
+}
+
+/// Header names are compared in lower case, whole seconds are not rounded up, and warnings outlive a denial.
+#[test]
+fn small_print() {
+    let yaml = r#"token: { prefixes: ["r:"] }"#;
+    let call = |at: &str, name: &str| json!({"at": at, "principal": "a", "capabilities": ["r:1/1m"], "headers": {name: "application/grpc"}});
+    let decided =
+        decisions(yaml, &[call("0ms", "Content-Type"), call("0h", "CONTENT-TYPE"), call("1ns", "content-type")]);
+    for decision in &decided[1..] {
+        assert_eq!(header(decision, "grpc-status"), Some("8"));
+        assert_eq!(header(decision, "retry-after"), Some("60"));
+    }
+    let denied = decisions(yaml, &[json!({"at": 0, "claims": {"capabilities": ["r:x", "other"]}})]);
+    assert_eq!(
+        (&denied[0]["status"], header(&denied[0], "x-webpa-capability-warning")),
+        (&json!(403), Some("malformed; kind=rate; cap=\"r:x\""))
     );
 }

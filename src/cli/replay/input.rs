@@ -4,7 +4,7 @@ use crate::claims::{Claim, Claims};
 use crate::rate::parse_duration;
 use crate::request::Request;
 use crate::token::{Caller, FailedToken, Identity, TokenRules};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Line {
     path: String,
     #[serde(default)]
     host: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lower_case_names")]
     headers: BTreeMap<String, String>,
     #[serde(default)]
     client: String,
@@ -51,9 +51,8 @@ impl At {
     /// The time in nanoseconds.
     pub fn nanos(&self) -> Result<u64, String> {
         match self {
-            Self::Nanos(nanos) => Ok(*nanos),
-            // The duration grammar has no zero, since no window is zero; a time may be.
-            Self::Duration(text) if text == "0" || text == "0s" => Ok(0),
+            Self::Nanos(nanos) if i64::try_from(*nanos).is_ok() => Ok(*nanos),
+            Self::Nanos(nanos) => Err(format!("`at` is {nanos} ns; the last moment is 2^63-1 ns")),
             Self::Duration(text) => parse_duration(text.as_bytes())
                 .ok_or_else(|| format!("`at` is {text:?}, which is no duration such as 1m30s, 1.5h or 100ms")),
         }
@@ -61,6 +60,15 @@ impl At {
 }
 
 impl Line {
+    /// Reads a line, which is a JSON object.
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
+        if !line.trim_ascii_start().starts_with(b"{") {
+            return Err("want a JSON object".to_owned());
+        }
+        // The line's own number is said elsewhere; to the parser every line is line 1.
+        serde_json::from_slice(line).map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))
+    }
+
     /// The facts of the request. Claims stand where `token` looks for them.
     pub fn request<'r>(&'r self, token: &'r TokenRules) -> Request<'r> {
         let key = token.payload.first().map_or("", String::as_str);
@@ -92,6 +100,12 @@ impl Line {
             _ => Err("want one of: `principal` (with `capabilities`), `claims`, `token`".to_owned()),
         }
     }
+}
+
+/// Envoy sends header names in lower case, and so they are looked for.
+fn lower_case_names<'de, D: Deserializer<'de>>(headers: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let headers = BTreeMap::<String, String>::deserialize(headers)?;
+    Ok(headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect())
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(&[u8], &[u8])> {

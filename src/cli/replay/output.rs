@@ -1,6 +1,6 @@
 //! A line that `replay` writes: the decision, and the answer that it makes.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Headers};
 use crate::decision::{Decision, Verdict};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Line {
     refused_by: Option<&'static str>,
     /// 0 if there is no wait, or none that helps.
     retry_after_ns: u64,
-    headers: Vec<(String, String)>,
+    headers: Headers,
     warnings: Vec<String>,
     /// The reason of a denial, which the log shows and the client does not see.
     error: Option<String>,
@@ -35,16 +35,20 @@ impl Line {
             Verdict::Denied(denial) => Some(denial.to_string()),
             _ => None,
         };
+        let (status, headers) = match answer {
+            Answer::Allow(headers) => (200, headers),
+            Answer::Refuse { status, headers, .. } => (status, headers),
+        };
         Self {
             line,
             allowed: decision.is_allowed(),
-            status: answer.refusal.map_or(200, |refusal| refusal.status),
+            status,
             reason: decision.reason().to_string(),
             limits: decision.limits().iter().map(ToString::to_string).collect(),
             limit: limit.map(ToString::to_string),
             refused_by: limit.map(|_| "callers"),
             retry_after_ns: wait.map_or(0, |wait| u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)),
-            headers: answer.headers,
+            headers,
             warnings: decision.warnings().map(|warning| warning.to_string()).collect(),
             error,
         }

@@ -7,9 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 #[test]
 fn a_capability_with_quotes_and_controls_is_one_escaped_line() {
     let capability = "prefix:rate:a\"b\\c\r\nx-injected: 1\r\n\r\n<html>\0d\te\u{7f}ü€\u{85}";
-    let expected = format!(
-        "{WARNING}: malformed; kind=rate; cap=\"prefix:rate:a\\\"b\\\\c  x-injected: 1    <html> d e ü€\u{85}\""
-    );
+    let expected =
+        format!("{WARNING}: malformed; kind=rate; cap=\"prefix:rate:a\\\"b\\\\c  x-injected: 1    <html> d e ü€ \"");
     // Without `validate_mutations` Envoy sends a CR LF as it is, so that nothing but Tollgate stands in its way.
     for patches in [&[][..], &[("              validate_mutations: true\n", "")]] {
         let mesh = Mesh::patched(PLAIN, patches);
@@ -20,7 +19,7 @@ fn a_capability_with_quotes_and_controls_is_one_escaped_line() {
             let mut lines = head.split("\r\n");
             assert_eq!(lines.next(), Some(status), "{answer:?}");
             let lines: Vec<&str> = lines.collect();
-            assert!(lines.iter().all(|line| !line.contains(char::is_control) || *line == expected), "{lines:?}");
+            assert!(!lines.iter().any(|line| line.contains(char::is_control)), "{lines:?}");
             let warnings: Vec<&&str> = lines.iter().filter(|line| line.starts_with(WARNING)).collect();
             assert_eq!(warnings, [&&*expected]);
             assert!(!lines.iter().any(|line| line.starts_with("x-injected")), "{lines:?}");

@@ -25,7 +25,7 @@ impl Clock for Trap {
     fn now(&self) -> Now {
         let worker = thread::current().name().is_some_and(|name| name.starts_with("worker-"));
         assert!(!(worker && self.armed.swap(false, Ordering::SeqCst)), "the trap of a test");
-        Now::from_nanos(0)
+        Now::after(std::time::Duration::ZERO)
     }
 }
 

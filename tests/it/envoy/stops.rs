@@ -4,7 +4,7 @@ use super::checks::{check, hold, verdict};
 use super::child::wait_until;
 use super::mesh::{Mesh, PLAIN, must, program};
 use super::process::Tollgate;
-use super::wire::Http2;
+use super::wire::{Http2, framed, grpc};
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -60,6 +60,19 @@ fn a_client_that_says_nothing_does_not_delay_the_stop() {
         assert_eq!(verdict(&check(&mut Http2::connect(tollgate.address()), "bob", "prefix:rate:1/24h")), 200);
         assert_eq!(must(tollgate.stop()).code(), Some(0), "{:?}", tollgate.log());
     }
+}
+
+/// Whoever watches the health holds a request open that never ends by itself; it delayed every stop.
+#[test]
+fn a_watch_of_the_health_does_not_delay_the_stop() {
+    let mut tollgate = must(Tollgate::start(program(), &[], PLAIN));
+    let mut connection = Http2::connect(tollgate.address());
+    let watch = connection.ask(grpc("/grpc.health.v1.Health/Watch"), framed(b""));
+    assert_eq!(verdict(&check(&mut connection, "bob", "prefix:rate:1/24h")), 200);
+    must(tollgate.signal("TERM"));
+    let told = connection.read(watch);
+    assert!(told.body.ends_with(&[8, 2]), "the last it says is NOT_SERVING: {told:?}");
+    assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
 }
 
 #[test]

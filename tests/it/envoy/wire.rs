@@ -48,19 +48,33 @@ impl Http2 {
 
     /// Sends the headers and `start` of the body.
     pub fn begin(&mut self, request: Request<()>, start: Bytes) -> Pending {
+        self.open(request, start, false)
+    }
+
+    /// Sends a whole request.
+    pub fn ask(&mut self, request: Request<()>, body: Bytes) -> Pending {
+        self.open(request, body, true)
+    }
+
+    fn open(&mut self, request: Request<()>, start: Bytes, is_whole: bool) -> Pending {
         let requests = self.requests.clone();
         self.runtime.block_on(within(async {
             let (response, mut body) = requests.ready().await.unwrap().send_request(request, false).unwrap();
-            body.send_data(start, false).unwrap();
+            body.send_data(start, is_whole).unwrap();
             Pending { body, response }
         }))
     }
 
     /// Sends the end of the body and reads the answer.
-    pub fn finish(&mut self, pending: Pending, end: Bytes) -> Reply {
-        let Pending { mut body, response } = pending;
+    pub fn finish(&mut self, mut pending: Pending, end: Bytes) -> Reply {
+        self.runtime.block_on(async { pending.body.send_data(end, true).unwrap() });
+        self.read(pending)
+    }
+
+    /// Reads the answer to its end.
+    pub fn read(&mut self, pending: Pending) -> Reply {
+        let Pending { body: _sent, response } = pending;
         self.runtime.block_on(within(async {
-            body.send_data(end, true).unwrap();
             let (head, mut body) = response.await.unwrap().into_parts();
             let mut whole = BytesMut::new();
             while let Some(data) = body.data().await {
@@ -74,8 +88,8 @@ impl Http2 {
     }
 
     pub fn send(&mut self, request: Request<()>, body: Bytes) -> Reply {
-        let pending = self.begin(request, Bytes::new());
-        self.finish(pending, body)
+        let pending = self.ask(request, body);
+        self.read(pending)
     }
 
     /// Waits for the server's GOAWAY, which must be of the orderly kind.

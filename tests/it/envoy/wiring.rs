@@ -25,12 +25,16 @@ fn a_bearer_token_without_claims_is_logged_with_the_line_that_is_missing() {
             &["failed_status_in_metadata", "jwt_failure"],
         ),
     ];
-    for (line, patched, arrived, hints) in cases {
-        let mesh = Mesh::patched(PLAIN, &[(line, patched)]);
+    // Where a request without a token may pass, one with a token of which nobody says anything may not.
+    let lenient = PLAIN.replace("prefixes:", "missing: allow, prefixes:");
+    for ((line, patched, arrived, hints), yaml) in cases.into_iter().flat_map(|case| [(case, PLAIN), (case, &lenient)])
+    {
+        let mesh = Mesh::patched(yaml, &[(line, patched)]);
         // The last case shows with a token that fails only.
         let token = if patched.contains("why") { "x".into() } else { mesh.token("alice", &["prefix:rate:9/24h"]) };
         let answer = mesh.get(&token);
         assert_eq!(answer.status, 401, "{answer:?}");
+        assert!(answer.header("www-authenticate").is_some_and(|challenge| challenge.contains("invalid_token")));
         assert_eq!(mesh.upstream.requests(), 0);
 
         let record = mesh.logged(line, |record| record["event"] == "bearer_without_claims");
@@ -48,6 +52,7 @@ fn no_such_line_where_nothing_is_missing() {
     let mesh = Mesh::start(PLAIN);
     assert_eq!(mesh.get(&mesh.token("alice", &["prefix:rate:9/24h"])).status, 200);
     assert_eq!(mesh.get("x").status, 401);
+    assert_eq!(mesh.send("GET", "/lower", &[("authorization", "bearer x")]).status, 401);
     assert_eq!(mesh.send("GET", "/last", &[]).status, 401);
     mesh.logged("the last refusal", |record| record["path"] == "/last");
     assert!(!mesh.tollgate.log().iter().any(|line| line.contains("bearer_without_claims")));
