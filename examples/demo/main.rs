@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Set by Ctrl-C: the demo then ends at its next step, so that everything is put away as at any other end.
+/// Set by Ctrl-C, or when the terminal goes: the demo then ends at its next step, so that everything is put away as at any other end.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The demo also is Tollgate, when its first argument says so: one program to build, and still a process of its own.
@@ -45,9 +45,11 @@ fn listen_for_signals() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut hangup = signal(SignalKind::hangup())?;
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
         INTERRUPTED.store(true, Ordering::SeqCst);
         Ok(())

@@ -1,106 +1,93 @@
-//! The slice of `envoy.service.auth.v3.CheckRequest` that Tollgate reads, over the bytes of the message.
-//!
-//! A field that is read as `Bytes` shares the message's buffer: nothing is copied, and what is not needed stays
-//! undecoded. A protobuf map is a list of entries on the wire and is read as one.
+//! `envoy.service.auth.v3.CheckRequest` from the wire to the facts of a request, borrowed. What Tollgate does not need
+//! is passed over undecoded. The numbers are those of Envoy's message definitions.
 
-use bytes::Bytes;
-use prost::Message;
+use crate::claims::{Claim, Claims};
+use crate::envoy::claims::read_struct;
+use crate::envoy::wire::{Field, Unreadable, each_field, each_in, text};
+use crate::request::Request;
 
-/// `envoy.service.auth.v3.CheckRequest`.
-#[derive(Clone, PartialEq, Message)]
-pub struct CheckRequest {
-    #[prost(message, optional, tag = "1")]
-    pub attributes: Option<Attributes>,
+/// More header lines than Envoy sends where `allowed_headers` is set.
+const HEADERS: usize = 32;
+
+/// Reads a CheckRequest.
+///
+/// # Errors
+///
+/// [`Unreadable`], if `message` is none.
+pub fn read(message: &[u8]) -> Result<Request<'_>, Unreadable> {
+    let mut request = Request { headers: Vec::with_capacity(HEADERS), ..Request::default() };
+    let mut namespaces = Vec::new();
+    each_in(message, 1, |context| {
+        each_field(context, |number, field| match (number, field) {
+            (1, Field::Bytes(source)) => peer(source, &mut request),
+            (4, Field::Bytes(part)) => each_in(part, 2, |http| read_http(http, &mut request)),
+            (10, Field::Bytes(extension)) => entry(extension).map(|extension| request.context.push(extension)),
+            (11, Field::Bytes(metadata)) => each_in(metadata, 1, |entry| {
+                namespaces.push(namespace(entry)?);
+                Ok(())
+            }),
+            _ => Ok(()),
+        })
+    })?;
+    request.metadata = Claims::new(namespaces);
+    Ok(request)
 }
 
-/// `envoy.service.auth.v3.AttributeContext`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Attributes {
-    #[prost(message, optional, tag = "1")]
-    pub source: Option<Peer>,
-    #[prost(message, optional, tag = "4")]
-    pub request: Option<RequestAttributes>,
-    #[prost(message, repeated, tag = "10")]
-    pub context_extensions: Vec<Entry>,
-    #[prost(message, optional, tag = "11")]
-    pub metadata_context: Option<Metadata>,
+/// `AttributeContext.Peer`: the address of its `config.core.v3.Address`, if that is a socket address.
+fn peer<'r>(peer: &'r [u8], request: &mut Request<'r>) -> Result<(), Unreadable> {
+    each_in(peer, 1, |address| {
+        each_in(address, 1, |socket| {
+            each_in(socket, 2, |text| {
+                request.peer = text;
+                Ok(())
+            })
+        })
+    })
 }
 
-/// `envoy.service.auth.v3.AttributeContext.Peer`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Peer {
-    #[prost(message, optional, tag = "1")]
-    pub address: Option<Address>,
+/// `AttributeContext.HttpRequest`. The headers come in one of two encodings: a map, or with `encode_raw_headers` lines.
+fn read_http<'r>(http: &'r [u8], request: &mut Request<'r>) -> Result<(), Unreadable> {
+    each_field(http, |number, field| {
+        match (number, field) {
+            (2, Field::Bytes(method)) => request.method = method,
+            (3, Field::Bytes(header)) => request.headers.push(entry(header)?),
+            (4, Field::Bytes(path)) => request.path = path,
+            (5, Field::Bytes(host)) => request.host = host,
+            (13, Field::Bytes(map)) => each_in(map, 1, |line| {
+                request.headers.push(header_line(line)?);
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    })
 }
 
-/// `envoy.config.core.v3.Address`.
-#[derive(Clone, PartialEq, Message)]
-pub struct Address {
-    #[prost(message, optional, tag = "1")]
-    pub socket_address: Option<SocketAddress>,
+/// An entry of a map from texts to texts or messages.
+fn entry(entry: &[u8]) -> Result<(&[u8], &[u8]), Unreadable> {
+    let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
+    each_field(entry, |number, field| {
+        match (number, field) {
+            (1, Field::Bytes(bytes)) => key = bytes,
+            (2, Field::Bytes(bytes)) => value = bytes,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok((key, value))
 }
 
-/// `envoy.config.core.v3.SocketAddress`.
-#[derive(Clone, PartialEq, Message)]
-pub struct SocketAddress {
-    #[prost(bytes = "bytes", tag = "2")]
-    pub address: Bytes,
+/// `config.core.v3.HeaderValue`: `raw_value`, 3, is what a raw line has in place of `value`, 2.
+fn header_line(line: &[u8]) -> Result<(&[u8], &[u8]), Unreadable> {
+    let (key, mut value) = entry(line)?;
+    each_in(line, 3, |raw| {
+        value = raw;
+        Ok(())
+    })?;
+    Ok((key, value))
 }
 
-/// `envoy.service.auth.v3.AttributeContext.Request`.
-#[derive(Clone, PartialEq, Message)]
-pub struct RequestAttributes {
-    #[prost(message, optional, tag = "2")]
-    pub http: Option<HttpRequest>,
-}
-
-/// `envoy.service.auth.v3.AttributeContext.HttpRequest`.
-#[derive(Clone, PartialEq, Message)]
-pub struct HttpRequest {
-    #[prost(bytes = "bytes", tag = "2")]
-    pub method: Bytes,
-    /// The headers in the default encoding: one entry a name.
-    #[prost(message, repeated, tag = "3")]
-    pub headers: Vec<Entry>,
-    #[prost(bytes = "bytes", tag = "4")]
-    pub path: Bytes,
-    #[prost(bytes = "bytes", tag = "5")]
-    pub host: Bytes,
-    /// The headers with `encode_raw_headers: true`: one item a line.
-    #[prost(message, optional, tag = "13")]
-    pub header_map: Option<HeaderMap>,
-}
-
-/// `envoy.config.core.v3.HeaderMap`.
-#[derive(Clone, PartialEq, Message)]
-pub struct HeaderMap {
-    #[prost(message, repeated, tag = "1")]
-    pub headers: Vec<HeaderValue>,
-}
-
-/// `envoy.config.core.v3.HeaderValue`.
-#[derive(Clone, PartialEq, Message)]
-pub struct HeaderValue {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub value: Bytes,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub raw_value: Bytes,
-}
-
-/// `envoy.config.core.v3.Metadata`. The values of its entries are `google.protobuf.Struct`s.
-#[derive(Clone, PartialEq, Message)]
-pub struct Metadata {
-    #[prost(message, repeated, tag = "1")]
-    pub filter_metadata: Vec<Entry>,
-}
-
-/// An entry of a map from strings to strings or to messages.
-#[derive(Clone, PartialEq, Message)]
-pub struct Entry {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub value: Bytes,
+fn namespace(metadata: &[u8]) -> Result<(&str, Claim<'_>), Unreadable> {
+    let (name, fields) = entry(metadata)?;
+    Ok((text(name)?, Claim::Object(read_struct(fields)?)))
 }

@@ -1,9 +1,9 @@
 //! The gRPC services on the one port, told apart by path: Authorization and health.
 
-use crate::envoy::check_request::CheckRequest;
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::codec::CheckCodec;
 use crate::envoy::ext_authz::ExtAuthz;
+use bytes::Bytes;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,12 +76,12 @@ impl Service<http::Request<Body>> for Services {
     }
 }
 
-impl UnaryService<CheckRequest> for Check {
+impl UnaryService<Bytes> for Check {
     type Response = CheckResponse;
     type Future = Ready<Result<Response<CheckResponse>, Status>>;
 
     /// A panic ends this Check with an error, which Envoy takes for a failure of the service, and no other.
-    fn call(&mut self, request: Request<CheckRequest>) -> Self::Future {
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let answered = catch_unwind(AssertUnwindSafe(|| self.0.check(request.get_ref())));
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),

@@ -9,9 +9,8 @@ use proptest::prelude::*;
 use prost::Message;
 use std::collections::BTreeMap;
 use tollgate::claims::{Claim, Claims};
-use tollgate::envoy::check_request::CheckRequest;
-use tollgate::envoy::claims::decode_struct;
-use tollgate::envoy::ext_authz;
+use tollgate::envoy::check_request;
+use tollgate::envoy::claims::read_struct;
 use tollgate::request::Request;
 
 /// The CheckRequests among the captures, without the gRPC frame's prefix.
@@ -122,8 +121,7 @@ fn the_slice_reads_what_the_full_message_holds() {
     assert_eq!(captures.len(), 19);
     let mut seen = Facts { metadata: serde_json::Value::Null, ..facts(&Request::default()) };
     for (name, message) in captures {
-        let slice = CheckRequest::decode(message.clone()).unwrap();
-        let read = facts(&ext_authz::request(&slice).unwrap());
+        let read = facts(&check_request::read(&message).unwrap());
         let full = full_facts(&FullRequest::decode(message).unwrap());
         assert_eq!(read, full, "{name}");
         seen.headers.extend(full.headers);
@@ -160,7 +158,7 @@ proptest! {
     fn claims_are_read_as_the_full_decoder_reads_them(fields in prop::collection::hash_map(any::<String>(), value(), 0..6)) {
         let full = Struct { fields };
         let message = full.encode_to_vec();
-        prop_assert_eq!(object(&decode_struct(&message).unwrap()), full_object(&full));
+        prop_assert_eq!(object(&read_struct(&message).unwrap()), full_object(&full));
     }
 
     /// A message that arrives damaged is an error or claims, never a panic.
@@ -176,7 +174,7 @@ proptest! {
             message[at] = byte;
         }
         for end in [end.index(message.len()), message.len()] {
-            if let Ok(claims) = decode_struct(&message[..end]) {
+            if let Ok(claims) = read_struct(&message[..end]) {
                 object(&claims);
             }
         }
@@ -191,7 +189,7 @@ fn claims_that_nest_too_deep_are_left_out() {
         let list = |inner, _| Value { kind: Some(Kind::ListValue(ListValue { values: vec![inner] })) };
         let sub = Value { kind: Some(Kind::StringValue("alice".into())) };
         let fields = [("deep".to_owned(), (0..depth).fold(leaf, list)), ("sub".to_owned(), sub)].into();
-        object(&decode_struct(&Struct { fields }.encode_to_vec()).unwrap())
+        object(&read_struct(&Struct { fields }.encode_to_vec()).unwrap())
     };
     for (depth, is_cut) in [(63, false), (64, true), (500, true)] {
         let claims = read(depth);
