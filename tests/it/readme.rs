@@ -4,6 +4,7 @@ use crate::envoy::validate;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+use tollgate::Limiter;
 use tollgate::cli::token::{Algorithm, SigningKey};
 use tollgate::config::Config;
 
@@ -96,5 +97,34 @@ fn every_command_is_there() {
     for command in ["serve", "check", "replay", "token"] {
         assert!(readme.contains(&format!("| `tollgate {command}")), "{command} is not in the README");
         assert!(help.contains(&format!("\n  {command} ")), "{command} is not in --help");
+    }
+}
+
+/// The table of rates: what the library makes of the capabilities in each row.
+#[test]
+fn the_table_of_rates_is_true() {
+    let readme = read("README.md");
+    let rows: Vec<&str> = readme.split("| the token's capabilities |").nth(1).unwrap().lines().skip(2).collect();
+    let rows: Vec<&str> = rows.into_iter().take_while(|line| line.starts_with('|')).collect();
+    let expected: [(&[&str], bool, usize); 6] = [
+        (&[], true, 0),
+        (&["50/1m"], true, 0),
+        (&["50/1m", "1000/24h"], true, 0),
+        (&["600/1m"], true, 0),
+        (&["fast"], false, 1),
+        (&["50/1m"], true, 1),
+    ];
+    assert_eq!(rows.len(), expected.len());
+    for (row, (limits, is_allowed, warnings)) in rows.iter().zip(expected) {
+        let capabilities: Vec<&str> =
+            row.split('|').nth(1).unwrap().split('`').filter(|part| part.starts_with("prefix:")).collect();
+        let limiter = Limiter::builder(["prefix:rate:"]).build().unwrap();
+        let decision = limiter.check(&(), "caller", &capabilities);
+        let held: Vec<String> = decision.limits().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (held, decision.is_allowed(), decision.warnings().len()),
+            (limits.iter().map(ToString::to_string).collect(), is_allowed, warnings),
+            "{row}"
+        );
     }
 }
