@@ -1,5 +1,8 @@
 //! The claims of a verified token: a JSON tree that borrows its texts from the message.
 
+/// The deepest nesting of objects and lists that is read; what lies deeper is [`Claim::TooDeep`].
+pub const DEPTH: usize = 64;
+
 /// The members of a JSON object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims<'r>(Vec<(&'r str, Claim<'r>)>);
@@ -48,9 +51,9 @@ impl<'r> Claims<'r> {
         }
     }
 
-    /// The names of the members.
-    pub fn names(&self) -> impl Iterator<Item = &'r str> {
-        self.0.iter().map(|(name, _)| *name)
+    /// The members, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'r str, &Claim<'r>)> {
+        self.0.iter().map(|(name, claim)| (*name, claim))
     }
 }
 

@@ -164,7 +164,8 @@ impl<R> Limiter<R> {
     }
 
     /// Drops all expired state and gives memory back. Checks that add a caller sweep as they go; calling this from
-    /// time to time as well frees what is left after a wave of callers. It holds each lock for a moment only.
+    /// time to time as well frees what is left after a wave of callers. It holds the lock of a thousandth of the
+    /// callers at a time, for a few of them or to let their table shrink.
     pub fn sweep(&self) {
         self.store.sweep(&*self.clock);
     }

@@ -13,7 +13,7 @@ pub(crate) enum Plan<'t> {
     Unrestricted,
     /// A zero rate stands among the rates: the request is refused whatever the store holds.
     Zero(Rates<'t>),
-    /// The caller spends units of each of these rates.
+    /// The caller spends units of each of these rates, which are sorted and no two alike.
     Charge(SmallVec<[Rate; 8]>),
 }
 
@@ -29,6 +29,9 @@ impl<'t> Plan<'t> {
         if rates.is_empty() {
             return Self::Unrestricted;
         }
-        Self::Charge(rates.iter().filter_map(|held| held.rate()).collect())
+        let mut charge: SmallVec<[Rate; 8]> = rates.iter().filter_map(|held| held.rate()).collect();
+        charge.sort_unstable();
+        charge.dedup();
+        Self::Charge(charge)
     }
 }

@@ -44,11 +44,11 @@ pub async fn run(listener: Listener, ext_authz: ExtAuthz, stop: impl Future<Outp
     }
     let (stopping, stopped) = watch::channel(());
     let services = Services::new(Arc::clone(&ext_authz), health_service);
-    let (deal, mut workers) = worker::start(worker_count(), &services, &stopped)?;
+    let (mut deal, mut workers) = worker::start(worker_count(), &services, &stopped)?;
     info!(address = %listener.address(), workers = worker_count(), "listening");
 
     let ended = tokio::select! {
-        failure = listener.accept_all(deal) => Err(failure),
+        failure = listener.accept_all(&mut deal) => Err(failure),
         () = workers.one_ended() => Err(io::Error::other("a worker ended by itself")),
         never = sweep(&ext_authz) => match never {},
         () = stop => Ok(()),

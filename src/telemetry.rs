@@ -3,6 +3,7 @@
 //! No header is written but the host and a plain x-request-id, nor the query of a path, where clients put credentials.
 //! What comes from a request or a claim is cut at a length, and what does not print is escaped.
 
+use crate::claims::Claim;
 use crate::config::LogPrincipal;
 use crate::decision::{Decision, Verdict};
 use crate::request::Request;
@@ -116,12 +117,11 @@ fn warn_of_missing_claims(token: &TokenRules, request: &Request<'_>) {
 
 /// The metadata that did arrive, by name.
 fn arrived(request: &Request<'_>) -> String {
-    let keys = |namespace| {
-        let claims = request.metadata.get(namespace).and_then(|claim| claim.object());
-        let keys: Vec<&str> = claims.into_iter().flat_map(|claims| claims.names()).collect();
-        format!("{namespace}: {}", keys.join(", "))
+    let keys = |(namespace, claim): (&str, &Claim<'_>)| {
+        let keys = claim.object().into_iter().flat_map(|claims| claims.iter()).map(|(key, _)| key);
+        format!("{namespace}: {}", keys.take(LONGEST).collect::<Vec<_>>().join(", "))
     };
-    let arrived: Vec<String> = request.metadata.names().map(keys).collect();
+    let arrived: Vec<String> = request.metadata.iter().take(LONGEST).map(keys).collect();
     if arrived.is_empty() { "nothing".to_owned() } else { escaped(arrived.join("; ").as_bytes()) }
 }
 
@@ -133,7 +133,7 @@ fn request_id<'r>(request: &Request<'r>) -> Option<&'r str> {
 
 /// `text` cut at a length, with backslashes and what does not print escaped, and what is not UTF-8 replaced.
 fn escaped(text: &[u8]) -> String {
-    let shown = &text[..text.len().min(4 * LONGEST)];
+    let shown = &text[..text.len().min(4 * (LONGEST + 1))];
     let mut escaped = String::with_capacity(shown.len());
     for (at, c) in String::from_utf8_lossy(shown).chars().enumerate() {
         match c {

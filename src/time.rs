@@ -27,7 +27,8 @@ impl Now {
 
 /// Tells the time to a limiter.
 ///
-/// A clock should not run backwards. Should it do so all the same, a limiter admits too little, never too much.
+/// A clock must not run backwards. Should it do so all the same, a limiter admits too little until the clock has caught
+/// up, and too much only where state that a later moment let expire is asked for at an earlier one.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Now;

@@ -173,7 +173,9 @@ fn failure<'r>(failure: &'r Claim<'r>) -> Identity<'r> {
     let message = if let Some(Claim::Text(message)) = member("message") { message } else { "" };
     match member("code") {
         Some(Claim::Number(JWT_MISSING)) => Identity::Missing,
-        Some(Claim::Number(code)) => Identity::Failed(FailedToken { code: Some(*code as u32), message }),
+        Some(Claim::Number(code)) if code.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(code) => {
+            Identity::Failed(FailedToken { code: Some(*code as u32), message })
+        }
         _ => Identity::Failed(FailedToken { code: None, message }),
     }
 }

@@ -81,7 +81,7 @@ fn entry(entry: &[u8]) -> Result<(&[u8], &[u8]), Unreadable> {
 fn header_line(line: &[u8]) -> Result<(&[u8], &[u8]), Unreadable> {
     let (key, mut value) = entry(line)?;
     each_in(line, 3, |raw| {
-        value = raw;
+        value = if raw.is_empty() { value } else { raw };
         Ok(())
     })?;
     Ok((key, value))

@@ -1,13 +1,13 @@
 //! `google.protobuf.Struct` from the wire to claims, borrowed: the form in which Envoy sends metadata.
 
-use crate::claims::{Claim, Claims};
+use crate::claims::{Claim, Claims, DEPTH};
 use crate::envoy::wire::{Field, Unreadable, each_field, each_in, text};
-
-/// The deepest nesting of objects and lists that is read; what lies deeper is [`Claim::TooDeep`].
-const DEPTH: usize = 64;
 
 /// Room for the claims of most tokens.
 const MEMBERS: usize = 16;
+
+/// The least bytes that a member or an item takes, so that no room is made for what cannot be there.
+const SMALLEST: usize = 2;
 
 /// Reads a `google.protobuf.Struct`.
 ///
@@ -19,7 +19,7 @@ pub fn read_struct(message: &[u8]) -> Result<Claims<'_>, Unreadable> {
 }
 
 fn members(message: &[u8], depth: usize) -> Result<Claims<'_>, Unreadable> {
-    let mut members = Vec::with_capacity(MEMBERS);
+    let mut members = Vec::with_capacity(MEMBERS.min(message.len() / SMALLEST));
     each_in(message, 1, |entry| {
         members.push(member(entry, depth)?);
         Ok(())
@@ -62,7 +62,7 @@ fn value(message: &[u8], depth: usize) -> Result<Claim<'_>, Unreadable> {
 
 /// A `google.protobuf.ListValue`.
 fn items(message: &[u8], depth: usize) -> Result<Vec<Claim<'_>>, Unreadable> {
-    let mut items = Vec::with_capacity(MEMBERS);
+    let mut items = Vec::with_capacity(MEMBERS.min(message.len() / SMALLEST));
     each_in(message, 1, |item| {
         items.push(value(item, depth)?);
         Ok(())

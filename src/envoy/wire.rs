@@ -24,8 +24,9 @@ pub enum Field<'r> {
     Fixed32,
 }
 
-/// Hands the fields of `message` to `take`, number and value, in order. A field that `take` does not know it leaves
-/// alone; of one that is repeated where it should not be, the last counts, as protobuf asks for.
+/// Hands the fields of `message` to `take`, number and value, in order. A field that `take` does not know, or that has
+/// another type than it should, it leaves alone. Of one that is repeated where it should not be, the last counts; a
+/// full decoder would merge messages, but no encoder repeats them.
 ///
 /// # Errors
 ///
@@ -37,6 +38,9 @@ pub fn each_field<'r>(
 ) -> Result<(), Unreadable> {
     while !message.is_empty() {
         let key = varint(&mut message)?;
+        if key >> 3 == 0 {
+            return Err(Unreadable::Wire);
+        }
         let field = match key & 7 {
             0 => Field::Varint(varint(&mut message)?),
             1 => Field::Fixed64(u64::from_le_bytes(*chunk(&mut message)?)),

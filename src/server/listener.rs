@@ -63,7 +63,7 @@ impl Listener {
     }
 
     /// Hands every connection to `deal`. Ends only by an error that says the socket itself is of no use.
-    pub async fn accept_all(&self, mut deal: impl FnMut(Socket)) -> io::Error {
+    pub async fn accept_all(&self, deal: &mut impl FnMut(Socket)) -> io::Error {
         loop {
             match self.accept().await {
                 Ok(socket) => deal(socket),

@@ -44,9 +44,9 @@ impl Caller {
         Self { key, allowances: SmallVec::new() }
     }
 
-    /// Takes `cost` units of each allowance that applies, or of none.
+    /// Takes `cost` units of each allowance that applies, or of none. No two of `presented` are alike.
     pub(crate) fn take(&mut self, presented: &[Rate], cost: u64, now: Now) -> Taken {
-        presented.iter().for_each(|&rate| self.present(rate, now));
+        self.present(presented, now.nanos());
         self.allowances.retain(|state| !state.is_expired(now));
         let refused = self.longest_wait(cost, now);
         if refused.is_none() {
@@ -63,12 +63,17 @@ impl Caller {
         self.allowances.iter().all(|state| state.is_expired(now))
     }
 
-    /// Remembers `rate` from now on, its allowance full if it is a new one.
-    fn present(&mut self, rate: Rate, now: Now) {
-        let now = now.nanos();
-        match self.allowances.binary_search_by_key(&rate, |state| state.rate) {
-            Ok(known) => self.allowances[known].seen = self.allowances[known].seen.max(now),
-            Err(place) => self.allowances.insert(place, State { rate, tat: now, seen: now }),
+    /// Remembers the `presented` rates from now on; the allowance of a new one is full.
+    fn present(&mut self, presented: &[Rate], now: u64) {
+        let known = self.allowances.len();
+        for &rate in presented {
+            match self.allowances[..known].binary_search_by_key(&rate, |state| state.rate) {
+                Ok(at) => self.allowances[at].seen = self.allowances[at].seen.max(now),
+                Err(_) => self.allowances.push(State { rate, tat: now, seen: now }),
+            }
+        }
+        if self.allowances.len() > known {
+            self.allowances.sort_unstable_by_key(|state| state.rate);
         }
     }
 

@@ -68,7 +68,8 @@ impl MemoryStore {
         self.shards.iter().map(|shard| shard.lock().callers.len()).sum()
     }
 
-    /// Drops all expired state and returns memory, holding a lock for a few buckets at a time.
+    /// Drops all expired state, holding a lock for a few buckets at a time, and lets a shard that has become too large
+    /// shrink, which moves what lives in it.
     pub(crate) fn sweep(&self, clock: &dyn Clock) {
         for shard in &self.shards {
             let mut left = shard.lock().callers.num_buckets();

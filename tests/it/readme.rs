@@ -106,25 +106,29 @@ fn the_table_of_rates_is_true() {
     let readme = read("README.md");
     let rows: Vec<&str> = readme.split("| the token's capabilities |").nth(1).unwrap().lines().skip(2).collect();
     let rows: Vec<&str> = rows.into_iter().take_while(|line| line.starts_with('|')).collect();
-    let expected: [(&[&str], bool, usize); 6] = [
-        (&[], true, 0),
-        (&["50/1m"], true, 0),
-        (&["50/1m", "1000/24h"], true, 0),
-        (&["600/1m"], true, 0),
-        (&["fast"], false, 1),
-        (&["50/1m"], true, 1),
+    let expected: [(&[&str], bool, usize, &str); 6] = [
+        (&[], true, 0, "no limit"),
+        (&["50/1m"], true, 0, "50 calls a minute"),
+        (&["50/1m", "1000/24h"], true, 0, "both: a call has to fit into each"),
+        (&["600/1m"], true, 0, "600 calls a minute: the window is rescaled into `callers.window_bounds`"),
+        (&["fast"], false, 1, "malformed: 429 without `Retry-After`, and a warning"),
+        (&["50/1m"], true, 1, "50 calls a minute, and a warning"),
     ];
     assert_eq!(rows.len(), expected.len());
-    for (row, (limits, is_allowed, warnings)) in rows.iter().zip(expected) {
-        let capabilities: Vec<&str> =
-            row.split('|').nth(1).unwrap().split('`').filter(|part| part.starts_with("prefix:")).collect();
+    for (row, (limits, is_allowed, warnings, words)) in rows.iter().zip(expected) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let capabilities: Vec<&str> = cells[1].split('`').filter(|part| part.starts_with("prefix:")).collect();
         let limiter = Limiter::builder(["prefix:rate:"]).build().unwrap();
         let decision = limiter.check(&(), "caller", &capabilities);
         let held: Vec<String> = decision.limits().iter().map(ToString::to_string).collect();
         assert_eq!(
-            (held, decision.is_allowed(), decision.warnings().len()),
-            (limits.iter().map(ToString::to_string).collect(), is_allowed, warnings),
-            "{row}"
+            (&*held, decision.is_allowed(), decision.warnings().len()),
+            (&*strings(limits), is_allowed, warnings)
         );
+        assert_eq!(cells[2], words);
     }
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
 }

@@ -179,3 +179,23 @@ fn small_print() {
         (&json!(403), Some("malformed; kind=rate; cap=\"r:x\""))
     );
 }
+
+/// One more warning than are sent is counted as one.
+#[test]
+fn warnings_beyond_the_sixteenth_are_counted() {
+    for (malformed, expected) in [(16, None), (17, Some("omitted; count=1")), (20, Some("omitted; count=4"))] {
+        let capabilities: Vec<String> = (0..malformed).map(|n| format!("r:x{n}")).collect();
+        let decided = decisions(
+            r#"token: { prefixes: ["r:"] }"#,
+            &[json!({"at": 0, "principal": "a", "capabilities": capabilities})],
+        );
+        let headers = decided[0]["headers"].as_array().unwrap();
+        let lines: Vec<&str> = headers
+            .iter()
+            .filter(|line| line[0] == "x-webpa-capability-warning")
+            .map(|line| line[1].as_str().unwrap())
+            .collect();
+        assert_eq!(lines.len(), 16 + usize::from(expected.is_some()));
+        assert_eq!(lines.get(16).copied(), expected);
+    }
+}

@@ -31,7 +31,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-fn allocations(act: impl FnOnce()) -> usize {
+/// How often `act` allocates.
+pub fn allocations(act: impl FnOnce()) -> usize {
     let before = ALLOCATIONS.get();
     act();
     ALLOCATIONS.get() - before

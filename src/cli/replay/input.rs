@@ -1,6 +1,6 @@
 //! A line that `replay` reads: a request, and who makes it.
 
-use crate::claims::{Claim, Claims};
+use crate::claims::{Claim, Claims, DEPTH};
 use crate::rate::parse_duration;
 use crate::request::Request;
 use crate::token::{Caller, FailedToken, Identity, TokenRules};
@@ -72,7 +72,7 @@ impl Line {
     /// The facts of the request. Claims stand where `token` looks for them.
     pub fn request<'r>(&'r self, token: &'r TokenRules) -> Request<'r> {
         let key = token.payload.first().map_or("", String::as_str);
-        let namespace = |claims| [(key, Claim::Object(object(claims)))].into_iter().collect();
+        let namespace = |claims| [(key, Claim::Object(object(claims, DEPTH)))].into_iter().collect();
         let metadata = self.claims.as_ref().map(|claims| (&*token.namespace, Claim::Object(namespace(claims))));
         Request {
             method: self.method.as_bytes(),
@@ -112,17 +112,18 @@ fn pairs(map: &BTreeMap<String, String>) -> Vec<(&[u8], &[u8])> {
     map.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
 }
 
-fn object(members: &Map<String, Value>) -> Claims<'_> {
-    members.iter().map(|(name, value)| (&**name, claim(value))).collect()
+fn object(members: &Map<String, Value>, depth: usize) -> Claims<'_> {
+    members.iter().map(|(name, value)| (&**name, claim(value, depth))).collect()
 }
 
-fn claim(value: &Value) -> Claim<'_> {
+fn claim(value: &Value, depth: usize) -> Claim<'_> {
+    let Some(depth) = depth.checked_sub(1) else { return Claim::TooDeep };
     match value {
         Value::Null => Claim::Null,
         Value::Bool(value) => Claim::Bool(*value),
         Value::Number(number) => Claim::Number(number.as_f64().unwrap_or(f64::NAN)),
         Value::String(text) => Claim::Text(text),
-        Value::Array(items) => Claim::List(items.iter().map(claim).collect()),
-        Value::Object(members) => Claim::Object(object(members)),
+        Value::Array(items) => Claim::List(items.iter().map(|item| claim(item, depth)).collect()),
+        Value::Object(members) => Claim::Object(object(members, depth)),
     }
 }

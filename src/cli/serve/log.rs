@@ -13,7 +13,7 @@ use tracing_subscriber::{Layer, Registry, fmt};
 /// How often lines that were lost are reported.
 const REPORT: Duration = Duration::from_secs(10);
 
-/// A running log. Dropping it writes what is still waiting.
+/// A running log. Dropping it writes what is still waiting, for at most a second.
 pub struct Log {
     _writer: WorkerGuard,
     lost: ErrorCounter,

@@ -11,6 +11,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 const OK: &str = "0";
 const INVALID_ARGUMENT: &str = "3";
 const NOT_FOUND: &str = "5";
+const OUT_OF_RANGE: &str = "11";
 const UNIMPLEMENTED: &str = "12";
 
 #[test]
@@ -44,6 +45,9 @@ fn a_call_that_makes_no_sense_is_an_error_and_the_connection_goes_on() {
             assert_eq!(verdict(&reply), 401);
         }
     }
+    // Longer than any CheckRequest may be.
+    let reply = connection.send(grpc(CHECK), framed(&vec![0; 1024 * 1024 + 1]));
+    assert_eq!(reply.field("grpc-status"), Some(OUT_OF_RANGE), "{reply:?}");
     assert_eq!(health(&mut connection, "").field("grpc-status"), Some(OK));
 }
 

@@ -45,6 +45,9 @@ fn a_second_signal_does_not_wait_for_requests_in_flight() {
     connection.until_goaway();
     must(tollgate.signal("INT"));
     assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
+    must(wait_until("the last line says so", || {
+        Ok(tollgate.log().last().filter(|line| line.contains("told to stop again")).cloned())
+    }));
     drop(held);
 }
 
