@@ -176,8 +176,8 @@ impl Words {
     }
 }
 
-/// RFC 9110, section 10.2.3: whole seconds. Rounded up, so that a client that waits so long is not too early.
+/// RFC 9110, section 10.2.3: whole seconds. Rounded up, so that a client that waits so long is not too early, and since
+/// no wait is zero, at least 1.
 fn whole_seconds(wait: Duration) -> u64 {
-    let rounded = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    rounded.max(1)
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
