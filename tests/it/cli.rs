@@ -4,6 +4,7 @@ use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{DecodingKey, Validation};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -24,7 +25,7 @@ fn text(bytes: &[u8]) -> String {
 /// A configuration that listens on a port of its own.
 fn config(folder: &Path) -> PathBuf {
     let file = folder.join("tollgate.yaml");
-    std::fs::write(&file, "listen: { grpc: \"127.0.0.1:1\" }\ntoken: { prefixes: [\"r:\"] }\n").unwrap();
+    std::fs::write(&file, "listen: { grpc: \"127.0.0.1:0\" }\ntoken: { prefixes: [\"r:\"] }\n").unwrap();
     file
 }
 
@@ -71,6 +72,11 @@ fn the_address_is_the_flags_or_the_environments_before_the_files() {
     let mut environment = tollgate(&serve);
     environment.env("TOLLGATE_LISTEN", &variable);
     assert_eq!(listens_on(environment), variable);
+
+    // Set but empty, as a compose file leaves it, is not set.
+    let mut empty = tollgate(&serve);
+    empty.env("TOLLGATE_LISTEN", "");
+    assert!(listens_on(empty).starts_with("127.0.0.1:"));
 }
 
 #[track_caller]
@@ -96,8 +102,15 @@ fn what_serve_cannot_do_it_says() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     check_failure(&mut on(&address), 1, &[&format!("cannot listen on {address}"), "in use"]);
-    // Set but empty is not set: the file's port 1 is not for everyone, or is taken; root may have it.
-    check_failure(tollgate(&["serve", "--config", "nowhere.yaml"]).env("TOLLGATE_LISTEN", ""), 1, &["nowhere.yaml"]);
+    check_failure(&mut tollgate(&["serve", "--config", "nowhere.yaml"]), 1, &["nowhere.yaml"]);
+
+    // A socket that somebody holds stays, even one that no stream connects to.
+    let (stream, datagram) = (folder.path().join("stream.sock"), folder.path().join("datagram.sock"));
+    let _held = (UnixListener::bind(&stream).unwrap(), UnixDatagram::bind(&datagram).unwrap());
+    for socket in [stream, datagram] {
+        check_failure(&mut on(&format!("unix:{}", socket.display())), 1, &["cannot listen on unix:", "in use"]);
+        assert!(socket.exists(), "{}", socket.display());
+    }
 
     std::fs::write(&file, "token: { prefixes: [\"r:\"], mising: deny }").unwrap();
     check_failure(&mut tollgate(&serve), 2, &[":1:28", "did you mean `missing`?"]);

@@ -7,7 +7,7 @@ use super::process::Tollgate;
 use super::wire::{Http2, framed, grpc};
 use std::io::Write;
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 #[test]
@@ -76,6 +76,19 @@ fn a_watch_of_the_health_does_not_delay_the_stop() {
     let told = connection.read(watch);
     assert!(told.body.ends_with(&[8, 2]), "the last it says is NOT_SERVING: {told:?}");
     assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
+}
+
+/// A process that goes removed the socket file of the one that had taken its place.
+#[test]
+fn a_socket_file_of_another_process_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("grpc.sock");
+    let yaml = PLAIN.replace("127.0.0.1:0", &format!("unix:{}", path.display()));
+    let mut tollgate = must(Tollgate::start(program(), &[], &yaml));
+    std::fs::rename(&path, folder.path().join("old.sock")).unwrap();
+    let _another = UnixListener::bind(&path).unwrap();
+    assert_eq!(must(tollgate.stop()).code(), Some(0), "{:?}", tollgate.log());
+    assert!(path.exists());
 }
 
 #[test]
