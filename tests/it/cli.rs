@@ -1,5 +1,6 @@
 //! The command line as people and scripts meet it: help, versions, addresses, exit codes, tokens.
 
+use crate::envoy::wait_until;
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{DecodingKey, Validation};
 use serde_json::Value;
@@ -81,9 +82,13 @@ fn the_address_is_the_flags_or_the_environments_before_the_files() {
 
 #[track_caller]
 fn check_failure(command: &mut Command, code: i32, holds: &[&str]) {
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // One that serves where it should have failed would never end.
+    let ended = wait_until("the command ends", || child.try_wait().map_err(|error| error.to_string()));
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
     let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert_eq!(ended.map(|status| status.code()), Ok(Some(code)), "{error}");
     for part in holds {
         assert!(error.contains(part), "{part} is not in: {error}");
     }

@@ -30,6 +30,8 @@ mod warnings;
 mod wire;
 mod wiring;
 
+pub use child::wait_until;
+
 /// Whether Envoy accepts the configuration `text`, YAML or JSON.
 pub fn validate(text: &str) -> Result<(), String> {
     let (_folder, config) = child::folder("validate", "envoy.yaml", text)?;
