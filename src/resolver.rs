@@ -139,6 +139,7 @@ impl WindowBounds {
 
 impl Default for WindowBounds {
     fn default() -> Self {
+        // Unwrapped by the compiler: a zero here would not build.
         const MINUTE: Window = Window::new(60_000_000_000).unwrap();
         const DAY: Window = Window::new(24 * 60 * 60_000_000_000).unwrap();
         Self(Some((MINUTE, DAY)))

@@ -44,8 +44,9 @@ pub async fn run(listener: Listener, ext_authz: ExtAuthz, stop: impl Future<Outp
     }
     let (stopping, stopped) = watch::channel(());
     let services = Services::new(Arc::clone(&ext_authz), health_service);
-    let (mut deal, mut workers) = worker::start(worker_count(), &services, &stopped)?;
-    info!(address = %listener.address(), workers = worker_count(), "listening");
+    let count = worker_count();
+    let (mut deal, mut workers) = worker::start(count, &services, &stopped)?;
+    info!(address = %listener.address(), workers = count, "listening");
 
     let ended = tokio::select! {
         failure = listener.accept_all(&mut deal) => Err(failure),
