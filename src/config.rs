@@ -16,7 +16,7 @@ mod value;
 mod yaml;
 
 pub use diagnostics::Diagnostics;
-pub use listen::{InvalidAddress, ListenAddress};
+pub use listen::{InvalidAddress, Listen, ListenAddress, UntrustedNetwork};
 pub use load::{ConfigError, SIZE_LIMIT};
 
 use crate::answer::ResponseRules;
@@ -25,12 +25,13 @@ use crate::resolver::DefaultResolver;
 use crate::token::TokenRules;
 use mistake::Mistakes;
 use section::Section;
+use std::time::Duration;
 
 /// One deployment's configuration, as meant.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the gRPC services listen.
-    pub listen: ListenAddress,
+    /// Where Tollgate listens, and for whom.
+    pub listen: Listen,
     /// Where the identity comes from.
     pub token: TokenRules,
     /// The capability prefixes.
@@ -39,8 +40,19 @@ pub struct Config {
     pub callers: DefaultResolver,
     /// How answers look.
     pub response: ResponseRules,
+    /// How the process stops.
+    pub shutdown: Shutdown,
     /// How the log looks.
     pub log: LogRules,
+}
+
+/// How the process stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shutdown {
+    /// From SIGTERM until no new connection is taken; meanwhile the health says NOT_SERVING.
+    pub delay: Duration,
+    /// From the signal until the process ends, requests in flight or not. Longer than the delay.
+    pub timeout: Duration,
 }
 
 /// How the log looks.

@@ -3,7 +3,7 @@
 mod log;
 
 use crate::cli::{Failure, check};
-use crate::config::{Config, InvalidAddress};
+use crate::config::{Config, InvalidAddress, UntrustedNetwork};
 use crate::engine::Engine;
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::server;
@@ -29,7 +29,8 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut config = check::load(&arguments.config)?;
     if let Some(listen) = arguments.listen.filter(|listen| !listen.is_empty()) {
-        config.listen = listen.parse().map_err(|error| bad_address(&listen, &error))?;
+        config.listen.grpc = listen.parse().map_err(|error| bad_address(&listen, &error))?;
+        config.listen.check_trust().map_err(|error| untrusted(&error))?;
     }
     let log = Log::start(&config.log);
     // Control work is this runtime's; requests are the workers'.
@@ -46,9 +47,14 @@ fn bad_address(listen: &str, error: &InvalidAddress) -> Failure {
     }
 }
 
+fn untrusted(error: &UntrustedNetwork) -> Failure {
+    let message = format!("--listen or TOLLGATE_LISTEN: {error}");
+    Failure { code: 2, message, hint: Some(UntrustedNetwork::HINT.to_owned()) }
+}
+
 async fn serve(config: Config, log: &Log) -> io::Result<()> {
     let (mut stop, mut again) = (Stop::new()?, Stop::new()?);
-    let listener = server::bind(&config.listen).await?;
+    let listener = server::bind(&config.listen.grpc).await?;
     let ext_authz = ExtAuthz {
         engine: Engine::new(config.token, config.prefixes, config.callers, SystemClock::default()),
         response: config.response,

@@ -4,7 +4,7 @@ use super::node::Tree;
 use super::suggest::suggest;
 use super::value::Value;
 use crate::rate::parse_duration;
-use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// What a field may hold, and how it is read.
 pub enum Kind<T: 'static> {
@@ -17,7 +17,11 @@ pub enum Kind<T: 'static> {
 pub const TEXT: Kind<String> = Kind::Is("a text", text);
 pub const TEXT_OR_TEXTS: Kind<Vec<String>> = Kind::Is("a text or a list of texts", |value| value.list_or_one(text));
 pub const SWITCH: Kind<bool> = Kind::Is("true or false", switch);
-pub const DURATION: Kind<NonZeroU64> = Kind::Is("a positive duration", duration);
+pub const DURATION: Kind<Duration> = Kind::Is("a positive duration", |value| duration(value, 1));
+pub const DELAY: Kind<Duration> = Kind::Is("a duration", |value| duration(value, 0));
+pub const DURATION_OR_OFF: Kind<Option<Duration>> = Kind::Is("a positive duration or `off`", |value| {
+    if value.node().as_text() == Some("off") { Some(None) } else { duration(value, 1).map(Some) }
+});
 
 impl<T: Clone> Kind<T> {
     /// What the value must be, for messages.
@@ -62,12 +66,15 @@ fn switch(value: &mut Value<'_, '_>) -> Option<bool> {
     }
 }
 
-/// Reads a positive duration, in nanoseconds.
-fn duration(value: &mut Value<'_, '_>) -> Option<NonZeroU64> {
+/// Reads a duration of at least `least` nanoseconds.
+fn duration(value: &mut Value<'_, '_>, least: u64) -> Option<Duration> {
     if let Tree::Number(number) = &value.node().tree {
         return value.wrong(&format!("a duration has a unit: write `{number}s`, `{number}m` or `{number}h`"));
     }
     let text = value.text()?;
-    let nanos = parse_duration(text.as_bytes()).and_then(NonZeroU64::new);
-    nanos.or_else(|| value.wrong("write numbers with units, such as `30s`, `1h30m` or `100ms`"))
+    let nanos = parse_duration(text.as_bytes()).filter(|nanos| *nanos >= least);
+    match nanos {
+        Some(nanos) => Some(Duration::from_nanos(nanos)),
+        None => value.wrong("write numbers with units, such as `30s`, `1h30m` or `100ms`"),
+    }
 }

@@ -6,8 +6,31 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 pub const ADDRESS: Kind<ListenAddress> = Kind::Is("an address", address);
+
+/// Where Tollgate listens, and for whom.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Where the gRPC services listen.
+    pub grpc: ListenAddress,
+    /// Whether whoever can reach the listener is trusted.
+    pub trusted_network: bool,
+    /// How old a connection may become before its client is asked to open another.
+    pub max_connection_age: Option<Duration>,
+}
+
+/// A plain-text listener that others than this machine can reach, without a word that they are trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is open to other machines: whoever reaches it can pose as Envoy and assert any identity")]
+pub struct UntrustedNetwork(ListenAddress);
+
+impl UntrustedNetwork {
+    /// What to do about it.
+    pub const HINT: &str = "write `trusted_network: true` below `listen` if only Envoy can reach it (a private network, \
+                            a NetworkPolicy); else listen on 127.0.0.1, [::1] or a Unix socket";
+}
 
 /// Where a listener stands: `host:port`, `[::]:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +56,21 @@ pub enum InvalidAddress {
     /// The path of a Unix socket is longer than the system takes.
     #[error("want a path of at most 107 bytes after unix:")]
     LongPath,
+}
+
+impl Listen {
+    /// Makes sure that the listener is for this machine only, unless its network is trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`UntrustedNetwork`], if it is not.
+    pub fn check_trust(&self) -> Result<(), UntrustedNetwork> {
+        let is_local = match &self.grpc {
+            ListenAddress::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            ListenAddress::Unix(_) => true,
+        };
+        if is_local || self.trusted_network { Ok(()) } else { Err(UntrustedNetwork(self.grpc.clone())) }
+    }
 }
 
 impl FromStr for ListenAddress {

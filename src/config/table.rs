@@ -1,12 +1,12 @@
 //! The field table: every key of the configuration file, its default, its kind and what it is.
 
-use super::kinds::{DURATION, Kind, SWITCH, TEXT, TEXT_OR_TEXTS};
-use super::listen::{ADDRESS, ListenAddress};
+use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, TEXT, TEXT_OR_TEXTS};
+use super::listen::{ADDRESS, Listen, UntrustedNetwork};
 use super::node::quoted;
 use super::response::{HEADER, REALM};
 use super::section::Section;
 use super::token::{CLAIMS, PREFIXES, SOURCES};
-use super::{Config, LogFormat, LogLevel, LogPrincipal, LogRules};
+use super::{Config, LogFormat, LogLevel, LogPrincipal, LogRules, Shutdown};
 use crate::answer::{BodyFormat, ResponseRules};
 use crate::capability::Prefixes;
 use crate::rate::format_duration;
@@ -45,13 +45,29 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let token = file.section("token", "where the identity of a request comes from", token);
     let callers = file.section("callers", "what the rates of a token mean", callers);
     let response = file.section("response", "how answers look", response);
+    let shutdown = file.section("shutdown", "how the process stops", shutdown);
     let log = file.section("log", "how the log looks", log);
     let (token, prefixes) = token?;
-    Some(Config { listen: listen?, token, prefixes, callers: callers?, response: response?, log: log? })
+    let (callers, response, shutdown) = (callers?, response?, shutdown?);
+    Some(Config { listen: listen?, token, prefixes, callers, response, shutdown, log: log? })
 }
 
-fn listen(listen: &mut Section<'_, '_>) -> Option<ListenAddress> {
-    listen.field("grpc", "127.0.0.1:10003", &ADDRESS, "the address that Envoy calls")
+fn listen(listen: &mut Section<'_, '_>) -> Option<Listen> {
+    let grpc = listen.field("grpc", "127.0.0.1:10003", &ADDRESS, "the address that Envoy calls");
+    let trusted_network =
+        listen.field("trusted_network", "false", &SWITCH, "whether whoever can reach a plain-text listener is trusted");
+    let max_connection_age = listen.field(
+        "max_connection_age",
+        "10m",
+        &DURATION_OR_OFF,
+        "when Envoy is asked to open another connection, so that it finds new instances",
+    );
+    let (grpc, trusted_network) = (grpc?, trusted_network?);
+    let rules = Listen { grpc, trusted_network, max_connection_age: max_connection_age? };
+    match rules.check_trust() {
+        Ok(()) => Some(rules),
+        Err(error) => listen.clash(&["grpc"], error.to_string(), UntrustedNetwork::HINT),
+    }
 }
 
 fn token(token: &mut Section<'_, '_>) -> Option<(TokenRules, Prefixes)> {
@@ -122,21 +138,41 @@ fn window_bounds(bounds: &mut Section<'_, '_>) -> Option<WindowBounds> {
     let min = bounds.field("min", "1m", &DURATION, "the shortest window that a token's rate may have");
     let max = bounds.field("max", "24h", &DURATION, "the longest window that a token's rate may have");
     let (min, max) = (min?, max?);
-    let within = WindowBounds::within(Duration::from_nanos(min.get()), Duration::from_nanos(max.get()));
-    within.map_or_else(
+    WindowBounds::within(min, max).map_or_else(
         |_| {
-            let (min, max) = (duration(min), duration(max));
-            let cause = format!("the shortest window, {min}, is longer than the longest, {max}");
+            let cause =
+                format!("the shortest window, {}, is longer than the longest, {}", duration(min), duration(max));
             bounds.clash(&["min", "max"], cause, "write a `min` that is at most `max`")
         },
         Some,
     )
 }
 
-fn duration(nanos: std::num::NonZeroU64) -> String {
+fn shutdown(shutdown: &mut Section<'_, '_>) -> Option<Shutdown> {
+    let delay = shutdown.field(
+        "delay",
+        "5s",
+        &DELAY,
+        "from SIGTERM, when the health turns NOT_SERVING, until no new connection is taken",
+    );
+    let timeout = shutdown.field(
+        "timeout",
+        "30s",
+        &DURATION,
+        "from the signal until requests in flight are cut off, at the latest",
+    );
+    let (delay, timeout) = (delay?, timeout?);
+    if delay < timeout {
+        return Some(Shutdown { delay, timeout });
+    }
+    let cause = format!("the delay, {}, leaves nothing of the timeout, {}", duration(delay), duration(timeout));
+    shutdown.clash(&["delay", "timeout"], cause, "write a `delay` that is shorter than `timeout`")
+}
+
+fn duration(duration: Duration) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = format_duration(&mut text, nanos.get());
+    // Writing to a string cannot fail; what was read from a duration text has no more nanoseconds.
+    let _ = format_duration(&mut text, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     text
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tollgate::answer::BodyFormat;
 use tollgate::config::{
-    Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT,
+    Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT, Shutdown,
 };
 use tollgate::token::{ClaimPath, MissingToken};
 use tollgate::{DefaultResolver, MalformedRule, Prefixes, WindowBounds};
@@ -16,7 +16,7 @@ const BAD: &str = "tests/it/config/bad";
 const SMALLEST: &str = "token:\n  prefixes: [\"prefix:rate:\"]\n";
 
 const FULL: &str = r#"
-listen: { grpc: "[::1]:0" }
+listen: { grpc: "[::]:0", trusted_network: true, max_connection_age: off }
 token:
   source: [metadata]
   metadata: { namespace: other.filter, payload: claims, failure: why }
@@ -26,6 +26,7 @@ token:
   missing: allow
 callers: { window_bounds: { min: 30s, max: 1h30m }, malformed: keep }
 response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"" }
+shutdown: { delay: 0s, timeout: 100ms }
 log: { format: text, level: trace, principal: off }
 "#;
 
@@ -46,7 +47,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 76);
+    assert_eq!(bad.len(), 78);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -67,8 +68,10 @@ fn path(names: &[&str]) -> ClaimPath {
 
 #[test]
 fn the_smallest_file_means_the_documented_defaults() {
-    let Config { listen, token, prefixes, callers, response, log } = good(SMALLEST);
-    assert_eq!(listen.to_string(), "127.0.0.1:10003");
+    let Config { listen, token, prefixes, callers, response, shutdown, log } = good(SMALLEST);
+    assert_eq!((listen.grpc.to_string().as_str(), listen.trusted_network), ("127.0.0.1:10003", false));
+    assert_eq!(listen.max_connection_age, Some(Duration::from_secs(600)));
+    assert_eq!(shutdown, Shutdown { delay: Duration::from_secs(5), timeout: Duration::from_secs(30) });
     assert_eq!(token.namespace, "envoy.filters.http.jwt_authn");
     assert_eq!(token.payload, ["payload", "jwt_payload"]);
     assert_eq!(token.failure, "jwt_failure");
@@ -91,8 +94,10 @@ fn within(min: u64, max: u64) -> DefaultResolver {
 
 #[test]
 fn every_field_can_be_set() {
-    let Config { listen, token, prefixes, callers, response, log } = good(FULL);
-    assert_eq!(listen, ListenAddress::Tcp("[::1]:0".parse().unwrap()));
+    let Config { listen, token, prefixes, callers, response, shutdown, log } = good(FULL);
+    assert_eq!(listen.grpc, ListenAddress::Tcp("[::]:0".parse().unwrap()));
+    assert_eq!((listen.trusted_network, listen.max_connection_age), (true, None));
+    assert_eq!(shutdown, Shutdown { delay: Duration::ZERO, timeout: Duration::from_millis(100) });
     assert_eq!((token.namespace.as_str(), token.failure.as_str()), ("other.filter", "why"));
     assert_eq!(token.payload, ["claims"]);
     assert_eq!(token.principal, [path(&["iss"]), path(&["https://idp/sub"])]);
@@ -177,7 +182,7 @@ fn mistakes_that_are_not_shown_are_counted() {
         let mistakes = Config::parse("tollgate.yaml", &format!("{SMALLEST}{}", wrong(count))).unwrap_err().to_string();
         mistakes.lines().last().map(ToString::to_string)
     };
-    assert_eq!(last(50).as_deref(), Some("hint: known keys here: listen, token, callers, response, log"));
+    assert_eq!(last(50).as_deref(), Some("hint: known keys here: listen, token, callers, response, shutdown, log"));
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
 }

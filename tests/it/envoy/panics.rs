@@ -67,7 +67,7 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
             telemetry: Telemetry::new(config.log.principal),
         };
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let listener = server::bind(&config.listen).await.unwrap();
+            let listener = server::bind(&config.listen.grpc).await.unwrap();
             bound.send(listener.address().to_string()).unwrap();
             let stop = async { stopped.await.unwrap() };
             server::run(listener, ext_authz, stop).await.unwrap();
