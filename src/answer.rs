@@ -1,9 +1,16 @@
 //! What the client is to be told: a decision as status, headers and body, as data.
 
+mod metadata;
+
+pub use metadata::{DecisionMetadata, Metadata, MetadataValue};
+
 use crate::decision::{Decision, Unauthenticated, Verdict};
 use crate::held::HeldRate;
+use crate::policy::Mode;
 use crate::request::Protocol;
+use crate::resolver::DenialStatus;
 use crate::warning::Warning;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// How answers look.
@@ -15,6 +22,8 @@ pub struct ResponseRules {
     pub body: BodyFormat,
     /// The realm of a Bearer challenge: printable ASCII.
     pub realm: String,
+    /// Which decisions Envoy is told of beside the answer.
+    pub decision_metadata: DecisionMetadata,
 }
 
 /// The form of a refusal's body.
@@ -36,8 +45,13 @@ pub type Headers = Vec<(String, String)>;
 /// What the client is told. There is none that says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The request goes on; the response to it gets these headers.
-    Allow(Headers),
+    /// The request goes on.
+    Allow {
+        /// The headers that the response to it gets.
+        headers: Headers,
+        /// What Envoy is told of the decision.
+        metadata: Metadata,
+    },
     /// The request is refused.
     Refuse {
         /// The HTTP status.
@@ -46,6 +60,8 @@ pub enum Answer {
         headers: Headers,
         /// The body, or the message of a gRPC status.
         body: String,
+        /// What Envoy is told of the decision.
+        metadata: Metadata,
     },
 }
 
@@ -63,51 +79,52 @@ struct Words {
     status: u16,
     title: &'static str,
     error: &'static str,
-    detail: String,
+    detail: Cow<'static, str>,
     retry_after: Option<u64>,
+    /// What a Bearer challenge says beside its realm, if there is one.
+    challenge: Option<&'static str>,
 }
 
 impl ResponseRules {
-    /// Builds the answer of a decision.
-    pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol) -> Answer {
-        let mut headers = self.warnings(decision);
-        let words = match decision.verdict() {
-            Verdict::Allowed => return Answer::Allow(headers),
-            Verdict::RateExceeded { limit, retry_after } => Words::rate_exceeded(*limit, *retry_after),
-            Verdict::Denied(_) => Words::new(403, "Forbidden", "denied", "This request is not permitted."),
-            Verdict::Unauthenticated(why) => {
-                headers.push(("www-authenticate".into(), self.challenge(*why)));
-                Words::unauthenticated(*why)
-            }
-        };
-        self.refuse(&words, protocol, headers)
+    /// The same for a policy in this mode: where it is only observed, no answer is changed.
+    #[must_use]
+    pub fn in_mode(self, mode: Mode) -> Self {
+        match mode {
+            Mode::Enforce => self,
+            Mode::Observe => Self { warning_header: None, ..self },
+        }
     }
 
-    fn refuse(&self, words: &Words, protocol: Protocol, mut headers: Headers) -> Answer {
+    /// Builds the answer of a decision.
+    pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol) -> Answer {
+        let (headers, metadata) = (self.warnings(decision), self.decision_metadata.of(decision));
+        match Words::of(decision.verdict()) {
+            None => Answer::Allow { headers, metadata },
+            Some(words) => {
+                let format = if protocol == Protocol::Grpc { BodyFormat::Text } else { self.body };
+                let (headers, body) = (self.headers(&words, protocol, format, headers), words.body(format));
+                Answer::Refuse { status: words.status, headers, body, metadata }
+            }
+        }
+    }
+
+    fn headers(&self, words: &Words, protocol: Protocol, format: BodyFormat, mut headers: Headers) -> Headers {
         let mut add = |name: &str, value: String| headers.push((name.into(), value));
+        if let Some(parameters) = words.challenge {
+            let realm = self.realm.replace('\\', "\\\\").replace('"', "\\\"");
+            add("www-authenticate", format!("Bearer realm=\"{realm}\"{parameters}"));
+        }
         if let Some(seconds) = words.retry_after {
             add("retry-after", seconds.to_string());
         }
         add("cache-control", "no-store".into());
-        let format = match protocol {
-            Protocol::Http => self.body,
-            Protocol::Grpc => BodyFormat::Text,
-        };
         if protocol == Protocol::Grpc && words.status == 429 {
             add("grpc-status", GRPC_RESOURCE_EXHAUSTED.into());
         }
         if let Some(content_type) = format.content_type() {
             add("content-type", content_type.into());
         }
-        Answer::Refuse { status: words.status, headers, body: words.body(format) }
-    }
-
-    fn challenge(&self, why: Unauthenticated) -> String {
-        let realm = self.realm.replace('\\', "\\\\").replace('"', "\\\"");
-        match why {
-            Unauthenticated::MissingToken => format!("Bearer realm=\"{realm}\""),
-            Unauthenticated::FailedToken => format!("Bearer realm=\"{realm}\", error=\"invalid_token\""),
-        }
+        headers
     }
 
     fn warnings(&self, decision: &Decision<'_>) -> Headers {
@@ -140,8 +157,22 @@ impl BodyFormat {
 }
 
 impl Words {
-    fn new(status: u16, title: &'static str, error: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, title, error, detail: detail.into(), retry_after: None }
+    /// The words about a verdict; there are none where the request goes on.
+    fn of(verdict: &Verdict<'_>) -> Option<Self> {
+        match verdict {
+            Verdict::Allowed => None,
+            Verdict::RateExceeded { limit, retry_after } => Some(Self::rate_exceeded(*limit, *retry_after)),
+            Verdict::Denied(denial) => Some(Self::denied(denial.status())),
+            Verdict::Unauthenticated(why) => Some(Self::unauthenticated(*why)),
+            Verdict::Unavailable(_) => {
+                let words = Self::new(503, "Service Unavailable", "unavailable", "This request cannot be decided now.");
+                Some(Self { retry_after: Some(1), ..words })
+            }
+        }
+    }
+
+    fn new(status: u16, title: &'static str, error: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, title, error, detail: detail.into(), retry_after: None, challenge: None }
     }
 
     fn rate_exceeded(limit: HeldRate<'_>, wait: Option<Duration>) -> Self {
@@ -149,22 +180,34 @@ impl Words {
         let detail = match (limit.rate(), retry_after) {
             (Some(rate), Some(seconds)) => format!("The rate {rate} is exceeded. Retry after {seconds} seconds."),
             (Some(rate), None) => format!("The request costs more than the rate {rate} ever permits."),
-            (None, _) => "The token permits no requests.".to_owned(),
+            (None, _) => "This caller is permitted no requests.".to_owned(),
         };
         Self { retry_after, ..Self::new(429, "Too Many Requests", "rate limit exceeded", detail) }
     }
 
+    fn denied(status: DenialStatus) -> Self {
+        match status {
+            DenialStatus::Forbidden => Self::new(403, "Forbidden", "denied", "This request is not permitted."),
+            DenialStatus::BadRequest => {
+                Self::new(400, "Bad Request", "bad request", "The request cannot be answered as it is written.")
+            }
+            DenialStatus::NotFound => Self::new(404, "Not Found", "not found", "There is nothing here."),
+        }
+    }
+
     fn unauthenticated(why: Unauthenticated) -> Self {
-        let (error, detail) = match why {
-            Unauthenticated::MissingToken => ("missing token", "A bearer token is required."),
-            Unauthenticated::FailedToken => ("invalid token", "The bearer token failed verification."),
+        let (error, detail, challenge) = match why {
+            Unauthenticated::MissingToken => ("missing token", "A bearer token is required.", ""),
+            Unauthenticated::FailedToken => {
+                ("invalid token", "The bearer token failed verification.", ", error=\"invalid_token\"")
+            }
         };
-        Self::new(401, "Unauthorized", error, detail)
+        Self { challenge: Some(challenge), ..Self::new(401, "Unauthorized", error, detail) }
     }
 
     /// The body. Every text in it is of this file or a number, so that nothing needs escaping.
     fn body(&self, format: BodyFormat) -> String {
-        let Self { status, title, error, detail, retry_after } = self;
+        let Self { status, title, error, detail, retry_after, .. } = self;
         match (format, retry_after) {
             (BodyFormat::Problem, _) => format!(r#"{{"title":"{title}","status":{status},"detail":"{detail}"}}"#),
             (BodyFormat::Json, Some(seconds)) => format!(r#"{{"error":"{error}","retry_after":{seconds}}}"#),

@@ -71,6 +71,12 @@ impl Prefixes {
         carried
     }
 
+    /// Whether one of `capabilities` is a rate capability, be it a malformed one.
+    #[cfg(feature = "server")]
+    pub(crate) fn any<'t>(&self, mut capabilities: impl Iterator<Item = &'t str>) -> bool {
+        capabilities.any(|capability| self.strip(capability.as_bytes()).is_some())
+    }
+
     fn strip<'t>(&self, capability: &'t [u8]) -> Option<&'t [u8]> {
         self.0.iter().find_map(|prefix| capability.strip_prefix(&**prefix))
     }

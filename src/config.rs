@@ -1,12 +1,18 @@
 //! Reads a deployment's configuration file, collecting every mistake of it.
 
+mod costs;
 mod diagnostics;
 mod kinds;
 mod listen;
 mod load;
+mod matchers;
 mod mistake;
 mod node;
+mod patterns;
+mod reach;
+mod reference;
 mod response;
+mod rules;
 mod section;
 mod suggest;
 mod syntax;
@@ -18,17 +24,18 @@ mod yaml;
 pub use diagnostics::Diagnostics;
 pub use listen::{InvalidAddress, Listen, ListenAddress, UntrustedNetwork};
 pub use load::{ConfigError, SIZE_LIMIT};
+pub use reference::Reference;
 
 use crate::answer::ResponseRules;
 use crate::capability::Prefixes;
-use crate::resolver::DefaultResolver;
+use crate::policy::Policy;
 use crate::token::TokenRules;
-use mistake::Mistakes;
+use mistake::Notes;
 use section::Section;
 use std::time::Duration;
 
 /// One deployment's configuration, as meant.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Config {
     /// Where Tollgate listens, and for whom.
     pub listen: Listen,
@@ -36,14 +43,16 @@ pub struct Config {
     pub token: TokenRules,
     /// The capability prefixes.
     pub prefixes: Prefixes,
-    /// The default resolver as configured.
-    pub callers: DefaultResolver,
+    /// What the deployment adds to the rates in tokens.
+    pub policy: Policy,
     /// How answers look.
     pub response: ResponseRules,
     /// How the process stops.
     pub shutdown: Shutdown,
     /// How the log looks.
     pub log: LogRules,
+    /// What is no mistake of the file and yet may not be meant.
+    pub warnings: Option<Diagnostics>,
 }
 
 /// How the process stops.
@@ -105,14 +114,17 @@ impl Config {
     /// Every mistake of the text, each with its place. Only a text that is no YAML has a single one.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut mistakes = Mistakes::default();
+        let mut notes = Notes::default();
         let config = match yaml::parse(text) {
-            Ok(document) => Section::document(&document, &mut mistakes, table::document),
-            Err(mistake) => mistakes.add(mistake),
+            Ok(document) => Section::document(&document, &mut notes, table::document),
+            Err(mistake) => notes.mistakes.add(mistake),
         };
         match config {
-            Some(config) if mistakes.is_empty() => Ok(config),
-            _ => Err(Diagnostics::new(name, text, mistakes)),
+            Some(config) if notes.mistakes.is_empty() => {
+                let warnings = (!notes.warnings.is_empty()).then(|| Diagnostics::warnings(name, text, notes.warnings));
+                Ok(Self { warnings, ..config })
+            }
+            _ => Err(Diagnostics::mistakes(name, text, notes.mistakes)),
         }
     }
 }

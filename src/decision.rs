@@ -18,6 +18,7 @@ pub struct Decision<'t> {
     verdict: Verdict<'t>,
     limits: Rates<'t>,
     malformed: Malformed<'t>,
+    observed: Option<Box<Decision<'t>>>,
 }
 
 /// Whether a request goes on, and if not, why.
@@ -40,6 +41,17 @@ pub enum Verdict<'t> {
     /// The request shows no identity that could be limited. A [`Limiter`](crate::Limiter) never says so; the
     /// service does, for a missing or a failed token.
     Unauthenticated(Unauthenticated),
+    /// The request cannot be decided now. A [`Limiter`](crate::Limiter) never says so.
+    Unavailable(Unavailable),
+}
+
+/// What a decision lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The address of the client, which a rule asks for.
+    #[error("the address of the client is missing or unreadable, and a rule asks for it")]
+    Client,
 }
 
 /// Why a request shows no identity.
@@ -60,12 +72,14 @@ pub enum Reason {
     None,
     /// A rate was exceeded.
     RateExceeded,
-    /// Denied by the resolver, or for an unusable token.
+    /// Denied by the resolver, for an unusable token or an unsafe path.
     Denied,
     /// No token.
     MissingToken,
     /// A failed token.
     FailedToken,
+    /// Something that the decision depends on is not there.
+    Unavailable,
 }
 
 /// What the store answered to a charge.
@@ -87,7 +101,29 @@ impl<'t> Decision<'t> {
     /// A verdict that is reached without asking about any rate.
     #[cfg(feature = "server")]
     pub(crate) fn without_rates(verdict: Verdict<'t>, malformed: Malformed<'t>) -> Self {
-        Self { verdict, limits: Rates::default(), malformed }
+        Self { verdict, limits: Rates::default(), malformed, observed: None }
+    }
+
+    /// The same, with a refusal beside it that is only observed.
+    #[cfg(feature = "server")]
+    pub(crate) fn observing(self, refusal: Decision<'t>) -> Self {
+        Self { observed: Some(Box::new(refusal)), ..self }
+    }
+
+    /// The decision that lets the request go on and observes this one, if that is a refusal.
+    #[cfg(feature = "server")]
+    pub(crate) fn observed_only(self) -> Self {
+        if self.is_allowed() {
+            return self;
+        }
+        Self::without_rates(Verdict::Allowed, self.malformed.clone()).observing(self)
+    }
+
+    /// The refusal that rules ask for which are only observed. A [`Limiter`](crate::Limiter) has none.
+    #[cfg(feature = "server")]
+    #[doc(hidden)]
+    pub fn observed(&self) -> Option<&Decision<'t>> {
+        self.observed.as_deref()
     }
 
     /// Decides `plan`, asking the store by `take` only where there is something to charge.
@@ -101,7 +137,7 @@ impl<'t> Decision<'t> {
                 (taken.verdict(), taken.applied.into_iter().collect())
             }
         };
-        Self { verdict, limits, malformed }
+        Self { verdict, limits, malformed, observed: None }
     }
 
     /// Whether the request goes on.
@@ -122,6 +158,19 @@ impl<'t> Decision<'t> {
             Verdict::Denied(_) => Reason::Denied,
             Verdict::Unauthenticated(Unauthenticated::MissingToken) => Reason::MissingToken,
             Verdict::Unauthenticated(Unauthenticated::FailedToken) => Reason::FailedToken,
+            Verdict::Unavailable(_) => Reason::Unavailable,
+        }
+    }
+
+    /// What refused the request: a caller rule, a section of the configuration; `None` for an identity.
+    #[cfg(feature = "server")]
+    #[doc(hidden)]
+    pub fn refused_by(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Allowed | Verdict::Unauthenticated(_) => None,
+            Verdict::RateExceeded { .. } => Some("callers"),
+            Verdict::Denied(denial) => denial.rule(),
+            Verdict::Unavailable(Unavailable::Client) => Some("client"),
         }
     }
 
@@ -157,6 +206,7 @@ impl fmt::Display for Reason {
             Self::Denied => "denied",
             Self::MissingToken => "missing-token",
             Self::FailedToken => "failed-token",
+            Self::Unavailable => "unavailable",
         })
     }
 }

@@ -1,23 +1,36 @@
-//! One request from its facts to a decision: who makes it, and what the limiter says of that caller.
+//! One request from its facts to a decision: who makes it, what the policy says of it, and what the limiter says of
+//! its caller.
 
 use crate::capability::Prefixes;
-use crate::decision::{Decision, Unauthenticated, Verdict};
+use crate::decision::{Decision, Verdict};
 use crate::limiter::Limiter;
+use crate::policy::callers::{Enforced, Observed};
+use crate::policy::facts::Facts;
+use crate::policy::{ClientAddress, Mode, Needs, Policy};
 use crate::request::Request;
-use crate::resolver::{DefaultResolver, Denial};
 use crate::time::Clock;
-use crate::token::{Identity, MissingToken, TokenRules};
+use crate::token::{Identity, TokenRules};
+use std::sync::Arc;
 
 /// Decides requests. It holds the live policy and the callers' state.
 pub struct Engine {
     token: TokenRules,
-    limiter: Limiter,
+    policy: Policy,
+    needs: Needs,
+    limiter: Limiter<Enforced>,
+    /// Holds callers to what the rules add that are only observed, if there are any.
+    rehearsal: Option<Limiter<Observed>>,
 }
 
 impl Engine {
-    /// An engine that reads identities by `token`, and holds them to the rates behind `prefixes` by `callers`.
-    pub fn new(token: TokenRules, prefixes: Prefixes, callers: DefaultResolver, clock: impl Clock + 'static) -> Self {
-        Self { token, limiter: Limiter::new(prefixes, callers, Box::new(clock)) }
+    /// An engine that reads identities by `token`, and holds them to the rates behind `prefixes` and to `policy`.
+    pub fn new(token: TokenRules, prefixes: Prefixes, policy: Policy, clock: impl Clock + 'static) -> Self {
+        let clock = Arc::new(clock);
+        let rules = &policy.callers;
+        let rehearse = || Limiter::new(prefixes.clone(), Observed(Arc::clone(rules)), Box::new(Arc::clone(&clock)));
+        let rehearsal = rules.observes().then(rehearse);
+        let limiter = Limiter::new(prefixes, Enforced(Arc::clone(rules)), Box::new(clock));
+        Self { needs: policy.needs(), token, policy, limiter, rehearsal }
     }
 
     /// Where this engine reads identities.
@@ -25,28 +38,74 @@ impl Engine {
         &self.token
     }
 
-    /// Drops expired state; see [`Limiter::sweep`].
-    pub fn sweep(&self) {
-        self.limiter.sweep();
+    /// The policy that it holds requests to.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
-    /// Decides `request` of `identity`, which [`TokenRules::identify`] read from it.
-    pub fn check<'r>(&self, request: &Request<'r>, identity: &Identity<'r>) -> Decision<'r> {
-        match identity {
-            Identity::Caller(caller) => {
-                self.limiter.check(request, &*caller.principal, caller.capabilities.iter().copied())
-            }
-            Identity::Missing if self.token.missing == MissingToken::Allow => self.limiter.check(request, "", [""; 0]),
-            Identity::Missing => self.unauthenticated(Unauthenticated::MissingToken),
-            Identity::Failed(_) | Identity::Unverified => self.unauthenticated(Unauthenticated::FailedToken),
-            Identity::Unusable(token) => {
-                let denied = Verdict::Denied(Denial::new(token.reason.to_string()));
-                self.limiter.decline(denied, &token.capabilities)
-            }
+    /// The gRPC metadata in which it looks for the address of a client, if some rule asks for that.
+    pub fn client_key(&self) -> Option<&str> {
+        match &self.policy.client.address {
+            ClientAddress::RpcMetadata(key) if self.needs.client() => Some(key),
+            _ => None,
         }
     }
 
-    fn unauthenticated<'r>(&self, why: Unauthenticated) -> Decision<'r> {
-        self.limiter.decline(Verdict::Unauthenticated(why), &[])
+    /// Drops expired state; see [`Limiter::sweep`].
+    pub fn sweep(&self) {
+        self.limiter.sweep();
+        self.rehearsal.iter().for_each(Limiter::sweep);
+    }
+
+    /// Decides `request` of `identity`, which [`TokenRules::identify`] read from it. A bad identity is refused in every
+    /// mode; what else is refused goes on where the policy is only observed.
+    pub fn check<'r>(&self, request: &Request<'r>, identity: &Identity<'r>) -> Decision<'r> {
+        let facts = self.policy.facts(self.needs, self.limiter.prefixes(), request, identity);
+        let is_excused = self.policy.skips_preflights && request.is_preflight();
+        let bad_identity = match is_excused {
+            true => None,
+            false => self.policy.bad_identity(identity, facts.as_ref().ok()),
+        };
+        match (facts, bad_identity) {
+            (Ok(_), None) if is_excused => self.limiter.decline(Verdict::Allowed, &[]),
+            (Ok(facts), None) => self.by_mode(self.hold(&facts, identity)),
+            (Err(verdict), Some(_)) if self.policy.mode == Mode::Enforce => self.limiter.decline(verdict, &[]),
+            (_, Some(verdict)) => self.limiter.decline(verdict, capabilities(identity)),
+            (Err(verdict), None) => self.by_mode(self.limiter.decline(verdict, &[])),
+        }
+    }
+
+    /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
+    /// what is only observed.
+    fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>) -> Decision<'r> {
+        let principal = facts.principal.unwrap_or_default();
+        let capabilities = || capabilities(identity).iter().copied();
+        let cost = self.policy.price(facts);
+        let decision = self.limiter.check_cost(cost, facts, principal, capabilities());
+        match &self.rehearsal {
+            Some(rehearsal) if decision.is_allowed() => {
+                match rehearsal.check_cost(cost, facts, principal, capabilities()) {
+                    refused if !refused.is_allowed() => decision.observing(refused),
+                    _ => decision,
+                }
+            }
+            _ => decision,
+        }
+    }
+
+    fn by_mode<'r>(&self, decision: Decision<'r>) -> Decision<'r> {
+        match self.policy.mode {
+            Mode::Enforce => decision,
+            Mode::Observe => decision.observed_only(),
+        }
+    }
+}
+
+/// The capabilities of a verified token, as far as they could be read.
+fn capabilities<'i, 'r>(identity: &'i Identity<'r>) -> &'i [&'r str] {
+    match identity {
+        Identity::Caller(caller) => &caller.capabilities,
+        Identity::Unusable(token) => &token.capabilities,
+        Identity::Missing | Identity::Failed(_) | Identity::Unverified => &[],
     }
 }

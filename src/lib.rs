@@ -47,7 +47,16 @@ pub mod engine;
 pub mod envoy;
 mod held;
 mod limiter;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod network;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod path;
 mod plan;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod policy;
 mod rate;
 #[cfg(feature = "server")]
 #[doc(hidden)]
@@ -70,11 +79,11 @@ pub use capability::PrefixError;
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub use capability::Prefixes;
-pub use decision::{Decision, Reason, Unauthenticated, Verdict};
+pub use decision::{Decision, Reason, Unauthenticated, Unavailable, Verdict};
 pub use held::{HeldRate, Rates};
 pub use limiter::{Builder, Limiter};
 pub use rate::{InvalidRate, Rate};
-pub use resolver::{DefaultResolver, Denial, InvalidBounds, MalformedRule, Resolver, WindowBounds};
+pub use resolver::{DefaultResolver, Denial, DenialStatus, InvalidBounds, MalformedRule, Resolver, WindowBounds};
 pub use store::caller::Allowance;
 pub use time::{Clock, ManualClock, Now, SystemClock};
 pub use warning::Warning;

@@ -139,6 +139,11 @@ impl<R> Limiter<R> {
         })
     }
 
+    #[cfg(feature = "server")]
+    pub(crate) fn prefixes(&self) -> &Prefixes {
+        &self.prefixes
+    }
+
     /// The verdict on a request that is not held to any rate, with the warnings that its capabilities call for.
     #[cfg(feature = "server")]
     pub(crate) fn decline<'t>(&self, verdict: Verdict<'t>, capabilities: &[&'t str]) -> Decision<'t> {

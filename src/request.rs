@@ -15,6 +15,8 @@ pub struct Request<'r> {
     pub headers: Vec<(&'r [u8], &'r [u8])>,
     /// The address at the other end of Envoy's connection; empty if it is no IP address.
     pub peer: &'r [u8],
+    /// The address of the client as Envoy sees it, from the gRPC metadata of the Check; empty if it does not say.
+    pub client: &'r [u8],
     /// The route's `context_extensions`.
     pub context: Vec<(&'r [u8], &'r [u8])>,
     /// The metadata namespaces and what they hold.
@@ -46,6 +48,13 @@ impl<'r> Request<'r> {
     pub fn has_bearer(&self) -> bool {
         let scheme = self.header("authorization").and_then(|value| value.split(|&byte| byte == b' ').next());
         scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
+    }
+
+    /// Whether a browser asks here whether it may make another request: RFC 9110 OPTIONS with the headers that the
+    /// Fetch standard gives a preflight.
+    pub fn is_preflight(&self) -> bool {
+        let has = |name| self.header(name).is_some_and(|value| !value.is_empty());
+        self.method == b"OPTIONS" && has("origin") && has("access-control-request-method")
     }
 
     /// The path without its query, in which a client may have put a credential.

@@ -3,6 +3,7 @@
 use crate::held::Rates;
 use crate::rate::{InvalidRate, Rate, Window, window_of};
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Has the final say over the rates that a request is held to.
@@ -53,13 +54,52 @@ where
 
 /// Why a request is denied. The reason goes to the log and never to the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Denial(Cow<'static, str>);
+#[error("{reason}")]
+pub struct Denial {
+    reason: Cow<'static, str>,
+    status: DenialStatus,
+    rule: Option<Arc<str>>,
+}
+
+/// What a denied caller is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DenialStatus {
+    /// 403.
+    #[default]
+    Forbidden,
+    /// 400: the request is not one to be answered.
+    BadRequest,
+    /// 404: not even that there is something to be denied.
+    NotFound,
+}
 
 impl Denial {
-    /// A denial for `reason`.
+    /// A denial for `reason`, with the status 403.
     pub fn new(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self(reason.into())
+        Self { reason: reason.into(), status: DenialStatus::default(), rule: None }
+    }
+
+    /// The same with another status.
+    #[must_use]
+    pub fn with_status(self, status: DenialStatus) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same with the name of the rule that says so.
+    #[must_use]
+    pub fn with_rule(self, rule: impl Into<Arc<str>>) -> Self {
+        Self { rule: Some(rule.into()), ..self }
+    }
+
+    /// What the caller is told.
+    pub fn status(&self) -> DenialStatus {
+        self.status
+    }
+
+    /// The name of the rule that says so, if it has one.
+    pub fn rule(&self) -> Option<&str> {
+        self.rule.as_deref()
     }
 }
 

@@ -31,7 +31,20 @@ impl Telemetry {
         if *identity == Identity::Unverified {
             warn_of_missing_claims(token, request);
         }
-        if decision.is_allowed() {
+        if let Some(refusal) = decision.observed() {
+            info!(
+                reason = %refusal.reason(),
+                refused_by = refusal.refused_by(),
+                cause = cause(identity, refusal),
+                principal = self.principal(identity),
+                method = escaped(request.method),
+                host = escaped(request.host),
+                path = escaped(request.path_without_query()),
+                peer = escaped(request.peer),
+                request_id = request_id(request),
+                "would be refused"
+            );
+        } else if decision.is_allowed() {
             debug!(
                 principal = self.principal(identity),
                 method = escaped(request.method),
@@ -40,19 +53,20 @@ impl Telemetry {
                 request_id = request_id(request),
                 "allowed"
             );
-            return;
+        } else {
+            info!(
+                reason = %decision.reason(),
+                refused_by = decision.refused_by(),
+                cause = cause(identity, decision),
+                principal = self.principal(identity),
+                method = escaped(request.method),
+                host = escaped(request.host),
+                path = escaped(request.path_without_query()),
+                peer = escaped(request.peer),
+                request_id = request_id(request),
+                "refused"
+            );
         }
-        info!(
-            reason = %decision.reason(),
-            cause = cause(identity, decision),
-            principal = self.principal(identity),
-            method = escaped(request.method),
-            host = escaped(request.host),
-            path = escaped(request.path_without_query()),
-            peer = escaped(request.peer),
-            request_id = request_id(request),
-            "refused"
-        );
     }
 
     fn principal(&self, identity: &Identity<'_>) -> Option<String> {
@@ -69,6 +83,7 @@ impl Telemetry {
 fn cause(identity: &Identity<'_>, decision: &Decision<'_>) -> String {
     let cause = match (decision.verdict(), identity) {
         (Verdict::Denied(denial), _) => denial.to_string(),
+        (Verdict::Unavailable(what), _) => what.to_string(),
         (Verdict::RateExceeded { limit, retry_after: Some(wait), .. }, _) => {
             format!("rate {limit} exceeded, {:.3} s to wait", wait.as_secs_f64())
         }

@@ -5,7 +5,7 @@ use crate::request::Request;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Where the identity of a request is read from, and what a request without one may do.
+/// Where the identity of a request is read from.
 #[derive(Clone, Debug)]
 pub struct TokenRules {
     /// The metadata namespace that Envoy's jwt_authn filter writes.
@@ -18,22 +18,11 @@ pub struct TokenRules {
     pub principal: Vec<ClaimPath>,
     /// The claims that hold capabilities.
     pub capabilities: Vec<ClaimPath>,
-    /// What a request without a token may do.
-    pub missing: MissingToken,
 }
 
 /// The way to a claim: the names of the objects it lies in, and its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath(pub Vec<String>);
-
-/// What a request without a token may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingToken {
-    /// It is refused with 401.
-    Deny,
-    /// It goes on as a caller without a name and without capabilities.
-    Allow,
-}
 
 /// Who makes a request, as far as its token tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +47,8 @@ pub struct Caller<'r> {
     pub principal: Cow<'r, str>,
     /// The capabilities, in token order.
     pub capabilities: Capabilities<'r>,
+    /// All claims of the token, where it is known.
+    pub claims: Option<&'r Claims<'r>>,
 }
 
 /// What Envoy says of a token that failed.
@@ -133,7 +124,7 @@ impl TokenRules {
             other => Err(UnusableClaims::Payload { key: key.to_owned(), kind: other.kind() }),
         };
         match principal {
-            Ok(principal) => Identity::Caller(Caller { principal, capabilities }),
+            Ok(principal) => Identity::Caller(Caller { principal, capabilities, claims: payload.object() }),
             Err(reason) => Identity::Unusable(UnusableToken { reason, capabilities }),
         }
     }

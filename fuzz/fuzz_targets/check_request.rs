@@ -12,7 +12,7 @@ use tollgate::telemetry::Telemetry;
 static EXT_AUTHZ: LazyLock<ExtAuthz> = LazyLock::new(|| {
     let config = Config::parse("tollgate.yaml", "token: { prefixes: [\"p:\"] }").unwrap();
     ExtAuthz {
-        engine: Engine::new(config.token, config.prefixes, config.callers, SystemClock::default()),
+        engine: Engine::new(config.token, config.prefixes, config.policy, SystemClock::default()),
         response: config.response,
         telemetry: Telemetry::new(LogPrincipal::Plain),
     }

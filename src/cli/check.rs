@@ -19,9 +19,11 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     writeln!(io::stdout(), "{}: ok", arguments.file.display()).map_err(|error| Failure::output(&error))
 }
 
-/// Reads a configuration file for any command.
+/// Reads a configuration file for any command, and shows its warnings.
 pub fn load(path: &Path) -> Result<Config, Failure> {
-    Config::load(path).map_err(failure)
+    let config = Config::load(path).map_err(failure)?;
+    config.warnings.iter().for_each(show);
+    Ok(config)
 }
 
 /// Mistakes are shown here, each with its line; the failure only counts them.

@@ -41,7 +41,7 @@ struct Replay {
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let config = check::load(&arguments.config)?;
     let clock = Arc::new(ManualClock::default());
-    let engine = Engine::new(config.token, config.prefixes, config.callers, Arc::clone(&clock));
+    let engine = Engine::new(config.token, config.prefixes, config.policy, Arc::clone(&clock));
     let mut replay = Replay { engine, response: config.response, clock, last: 0 };
     // Standard output is written line by line, so that a program may ask, read and ask again.
     replay.lines(io::stdin().lock(), &mut io::stdout().lock())

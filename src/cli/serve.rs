@@ -56,7 +56,7 @@ async fn serve(config: Config, log: &Log) -> io::Result<()> {
     let (mut stop, mut again) = (Stop::new()?, Stop::new()?);
     let listener = server::bind(&config.listen.grpc).await?;
     let ext_authz = ExtAuthz {
-        engine: Engine::new(config.token, config.prefixes, config.callers, SystemClock::default()),
+        engine: Engine::new(config.token, config.prefixes, config.policy, SystemClock::default()),
         response: config.response,
         telemetry: Telemetry::new(config.log.principal),
     };

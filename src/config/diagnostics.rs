@@ -13,9 +13,17 @@ const SHOWN: usize = 50;
 #[derive(Debug)]
 pub struct Diagnostics {
     name: String,
+    severity: Severity,
     /// The mistakes that are shown, each with its line.
     shown: Vec<(Mistake, Line)>,
     count: usize,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Mistake,
+    Warning,
 }
 
 /// A line of the file, or the part of a long one that is near a mistake.
@@ -31,7 +39,16 @@ struct Line {
 
 impl Diagnostics {
     /// The `mistakes` of the file `name`, which holds `text`.
-    pub(super) fn new(name: &str, text: &str, mistakes: Mistakes) -> Self {
+    pub(super) fn mistakes(name: &str, text: &str, mistakes: Mistakes) -> Self {
+        Self::new(name, text, Severity::Mistake, mistakes)
+    }
+
+    /// What is no mistake of the file `name` and yet may not be meant.
+    pub(super) fn warnings(name: &str, text: &str, warnings: Mistakes) -> Self {
+        Self::new(name, text, Severity::Warning, warnings)
+    }
+
+    fn new(name: &str, text: &str, severity: Severity, mistakes: Mistakes) -> Self {
         let mistakes = mistakes.sorted();
         let count = mistakes.len();
         let shown = mistakes.into_iter().take(SHOWN);
@@ -41,13 +58,13 @@ impl Diagnostics {
                 (mistake, line)
             })
             .collect();
-        Self { name: name.into(), shown, count }
+        Self { name: name.into(), severity, shown, count }
     }
 
     /// The file and the number of its mistakes.
     pub fn summary(&self) -> String {
-        let mistakes = if self.count == 1 { "mistake" } else { "mistakes" };
-        format!("{}: {} {mistakes}", self.name, self.count)
+        let plural = if self.count == 1 { "" } else { "s" };
+        format!("{}: {} {}{plural}", self.name, self.count, self.severity.word())
     }
 
     /// The text in colours, for a terminal.
@@ -58,15 +75,24 @@ impl Diagnostics {
     fn render(&self, renderer: &Renderer, hint: Style) -> String {
         let mut text = String::new();
         for (mistake, line) in &self.shown {
-            text += &renderer.render(&line.report(&self.name, &mistake.cause));
+            text += &renderer.render(&line.report(&self.name, self.severity, &mistake.cause));
             text += &format!("\n{hint}hint:{hint:#} {}\n\n", mistake.hint);
         }
         match self.count - self.shown.len() {
             0 => text.truncate(text.trim_end().len()),
-            1 => text += "and 1 more mistake",
-            more => text += &format!("and {more} more mistakes"),
+            1 => text += &format!("and 1 more {}", self.severity.word()),
+            more => text += &format!("and {more} more {}s", self.severity.word()),
         }
         text
+    }
+}
+
+impl Severity {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Mistake => "mistake",
+            Self::Warning => "warning",
+        }
     }
 }
 
@@ -99,15 +125,16 @@ impl Line {
         }
     }
 
-    fn report<'a>(&'a self, name: &'a str, cause: &'a str) -> Vec<Group<'a>> {
-        let title = Level::ERROR.primary_title(cause);
+    fn report<'a>(&'a self, name: &'a str, severity: Severity, cause: &'a str) -> Vec<Group<'a>> {
+        let level = if severity == Severity::Mistake { Level::ERROR } else { Level::WARNING };
+        let title = level.clone().primary_title(cause);
         let snippet = Snippet::source(&self.text).line_start(self.number);
         let snippet = snippet.annotation(AnnotationKind::Primary.span(self.underlined.clone()));
         match self.column {
             None => vec![title.element(snippet.path(name))],
             Some(column) => {
                 let origin = Origin::path(name).line(self.number).char_column(column);
-                vec![title.element(origin), Group::with_level(Level::ERROR).element(snippet)]
+                vec![title.element(origin), Group::with_level(level).element(snippet)]
             }
         }
     }

@@ -3,42 +3,69 @@
 use super::node::Tree;
 use super::suggest::suggest;
 use super::value::Value;
-use crate::rate::parse_duration;
+use crate::rate::{Rate, parse_duration};
 use std::time::Duration;
 
 /// What a field may hold, and how it is read.
 pub enum Kind<T: 'static> {
     /// One of these words.
     Word(&'static [(&'static str, T)]),
-    /// What the words say, read by the function.
-    Is(&'static str, for<'d, 'm> fn(&mut Value<'d, 'm>) -> Option<T>),
+    /// What the words say, what JSON Schema says, and how it is read.
+    Is(&'static str, &'static str, for<'d, 'm> fn(&mut Value<'d, 'm>) -> Option<T>),
 }
 
-pub const TEXT: Kind<String> = Kind::Is("a text", text);
-pub const TEXT_OR_TEXTS: Kind<Vec<String>> = Kind::Is("a text or a list of texts", |value| value.list_or_one(text));
-pub const SWITCH: Kind<bool> = Kind::Is("true or false", switch);
-pub const DURATION: Kind<Duration> = Kind::Is("a positive duration", |value| duration(value, 1));
-pub const DELAY: Kind<Duration> = Kind::Is("a duration", |value| duration(value, 0));
-pub const DURATION_OR_OFF: Kind<Option<Duration>> = Kind::Is("a positive duration or `off`", |value| {
+/// JSON Schema of a text.
+pub const A_TEXT: &str = r#"{"type": "string", "minLength": 1}"#;
+
+/// JSON Schema of a text, or a list of them.
+pub const A_TEXT_OR_TEXTS: &str = r#"{"oneOf": [
+    {"type": "string", "minLength": 1},
+    {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
+]}"#;
+
+pub const TEXT: Kind<String> = Kind::Is("a text", A_TEXT, text);
+pub const TEXT_OR_TEXTS: Kind<Vec<String>> =
+    Kind::Is("a text or a list of texts", A_TEXT_OR_TEXTS, |value| value.list_or_one(text));
+pub const SWITCH: Kind<bool> = Kind::Is("true or false", r#"{"type": "boolean"}"#, switch);
+pub const TRUE: Kind<()> = Kind::Is("true", r#"{"const": true}"#, only_true);
+pub const DURATION: Kind<Duration> = Kind::Is("a positive duration", A_TEXT, |value| duration(value, 1));
+pub const DELAY: Kind<Duration> = Kind::Is("a duration", A_TEXT, |value| duration(value, 0));
+pub const DURATION_OR_OFF: Kind<Option<Duration>> = Kind::Is("a positive duration or `off`", A_TEXT, |value| {
     if value.node().as_text() == Some("off") { Some(None) } else { duration(value, 1).map(Some) }
 });
+pub const RATES: Kind<Vec<Rate>> =
+    Kind::Is("a rate or a list of rates", A_TEXT_OR_TEXTS, |value| value.list_or_one(rate));
+pub const UNITS: Kind<u64> = Kind::Is("a whole number", r#"{"type": "integer", "minimum": 0}"#, units);
 
-impl<T: Clone> Kind<T> {
+impl<T> Kind<T> {
     /// What the value must be, for messages.
     pub fn wanted(&self) -> String {
         match self {
             Self::Word(words) => {
                 let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-                format!("one of {}", words.join(", "))
+                if let [word] = &words[..] { format!("`{word}`") } else { format!("one of {}", words.join(", ")) }
             }
-            Self::Is(wanted, _) => (*wanted).into(),
+            Self::Is(wanted, ..) => (*wanted).into(),
         }
     }
 
+    /// JSON Schema of the value, as JSON.
+    pub fn schema(&self) -> String {
+        match self {
+            Self::Word(words) => {
+                let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+                format!("{{\"enum\": [{}]}}", words.join(", "))
+            }
+            Self::Is(_, schema, _) => (*schema).into(),
+        }
+    }
+}
+
+impl<T: Clone> Kind<T> {
     pub fn read(&self, value: &mut Value<'_, '_>) -> Option<T> {
         match self {
             Self::Word(words) => word(value, words),
-            Self::Is(_, read) => read(value),
+            Self::Is(.., read) => read(value),
         }
     }
 }
@@ -62,6 +89,28 @@ pub fn text(value: &mut Value<'_, '_>) -> Option<String> {
 fn switch(value: &mut Value<'_, '_>) -> Option<bool> {
     match value.node().tree {
         Tree::Bool(switch) => Some(switch),
+        _ => value.wrong_kind(),
+    }
+}
+
+fn only_true(value: &mut Value<'_, '_>) -> Option<()> {
+    match value.node().tree {
+        Tree::Bool(true) => Some(()),
+        Tree::Bool(false) => value.wrong("write `true`, or remove the line"),
+        _ => value.wrong_kind(),
+    }
+}
+
+/// Reads a rate that the deployment sets, which may have any window.
+fn rate(value: &mut Value<'_, '_>) -> Option<Rate> {
+    let text = value.text()?;
+    let hint = "write `<count>/<window>`: a positive whole number and a duration, such as `50/1m` or `10000/24h`";
+    text.parse().ok().or_else(|| value.wrong(hint))
+}
+
+fn units(value: &mut Value<'_, '_>) -> Option<u64> {
+    match &value.node().tree {
+        Tree::Number(number) => number.parse().ok().or_else(|| value.wrong_kind()),
         _ => value.wrong_kind(),
     }
 }

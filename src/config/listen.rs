@@ -1,6 +1,6 @@
 //! Addresses to listen on, as text: `host:port`, `[::]:port` or `unix:/path`.
 
-use super::kinds::Kind;
+use super::kinds::{A_TEXT, Kind};
 use super::value::Value;
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-pub const ADDRESS: Kind<ListenAddress> = Kind::Is("an address", address);
+pub const ADDRESS: Kind<ListenAddress> = Kind::Is("an address", A_TEXT, address);
 
 /// Where Tollgate listens, and for whom.
 #[derive(Clone, Debug)]

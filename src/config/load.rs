@@ -65,5 +65,5 @@ fn not_utf8(name: &str, bytes: &[u8], start: usize) -> Diagnostics {
     let span = Span { start, end: start + char::REPLACEMENT_CHARACTER.len_utf8(), line };
     let mut mistakes = Mistakes::default();
     mistakes.add::<()>(Mistake { span, cause, hint: "save the file as UTF-8".into() });
-    Diagnostics::new(name, &String::from_utf8_lossy(bytes), mistakes)
+    Diagnostics::mistakes(name, &String::from_utf8_lossy(bytes), mistakes)
 }

@@ -1,6 +1,7 @@
-//! What is wrong with a file, collected while reading goes on.
+//! What is found while a file is read, collected while reading goes on.
 
 use super::node::Span;
+use super::reference::Entry;
 
 /// One mistake: where, what, and what to write instead.
 #[derive(Debug)]
@@ -13,6 +14,18 @@ pub struct Mistake {
 /// The mistakes so far.
 #[derive(Debug, Default)]
 pub struct Mistakes(Vec<Mistake>);
+
+/// What is found so far.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub mistakes: Mistakes,
+    /// What is no mistake and yet may not be meant.
+    pub warnings: Mistakes,
+    /// The entries of the section that was described last.
+    pub described: Option<Vec<Entry>>,
+    /// The entries of described sections that stand in several places, by their names.
+    pub shared: Vec<(&'static str, Vec<Entry>)>,
+}
 
 impl Mistakes {
     /// Notes a mistake. It gives `None`, since whoever notes one has no value to go on with.

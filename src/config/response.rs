@@ -1,11 +1,12 @@
 //! The kinds of values that say how answers look: a header's name and the realm of a challenge.
 
-use super::kinds::Kind;
+use super::kinds::{A_TEXT, Kind};
 use super::node::quoted;
 use super::value::Value;
 
-pub const HEADER: Kind<String> = Kind::Is("the name of an HTTP header", header);
-pub const REALM: Kind<String> = Kind::Is("a text of printable ASCII", realm);
+pub const HEADER: Kind<String> = Kind::Is("the name of an HTTP header", A_TEXT, header);
+pub const METADATA_KEY: Kind<String> = Kind::Is("a key of gRPC metadata", A_TEXT, metadata_key);
+pub const REALM: Kind<String> = Kind::Is("a text of printable ASCII", A_TEXT, realm);
 
 /// Headers that a proxy or an answer's framing owns, and those that Tollgate sets itself.
 const TAKEN: [&str; 22] = [
@@ -47,6 +48,18 @@ fn header(value: &mut Value<'_, '_>) -> Option<String> {
         return value.reject(&cause, value.advice());
     }
     Some(name)
+}
+
+/// Reads a key of gRPC metadata whose values are text, in lower case.
+fn metadata_key(value: &mut Value<'_, '_>) -> Option<String> {
+    let text = value.text()?;
+    let name = text.to_ascii_lowercase();
+    let is_key = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if is_key && !name.ends_with("-bin") && !name.starts_with("grpc-") {
+        return Some(name);
+    }
+    let cause = format!("{} is not a key of gRPC metadata with a text", quoted(text));
+    value.reject(&cause, value.advice())
 }
 
 fn realm(value: &mut Value<'_, '_>) -> Option<String> {

@@ -1,8 +1,10 @@
-//! Reads the fields of one map, each by one call that names its key, its default, its kind and what it is.
+//! Reads the fields of one map, each by one call that names its key, its default, its kind and what it is. The same
+//! calls describe the map, where there is nothing to read.
 
 use super::kinds::Kind;
-use super::mistake::{Mistake, Mistakes};
+use super::mistake::{Mistake, Notes};
 use super::node::{Node, Span, Tree, quoted};
+use super::reference::{Entry, Field, Shape};
 use super::suggest::suggest;
 use super::value::{Value, Words};
 use super::yaml;
@@ -18,7 +20,9 @@ pub struct Section<'d, 'm> {
     span: Span,
     entries: &'d [(Node, Node)],
     known: Vec<&'static str>,
-    mistakes: &'m mut Mistakes,
+    pub(super) notes: &'m mut Notes,
+    /// The entries that were asked for, where the map is described.
+    described: Option<Vec<Entry>>,
 }
 
 /// What reads a section.
@@ -26,11 +30,12 @@ pub type Read<T> = fn(&mut Section<'_, '_>) -> Option<T>;
 
 impl<'d, 'm> Section<'d, 'm> {
     /// Reads a whole document.
-    pub fn document<T>(document: &'d Node, mistakes: &'m mut Mistakes, read: Read<T>) -> Option<T> {
+    pub fn document<T>(document: &'d Node, notes: &'m mut Notes, read: Read<T>) -> Option<T> {
         let cause = match &document.tree {
             Tree::Map(entries) => {
                 let span = Span { end: document.span.start, ..document.span };
-                let mut section = Self { path: String::new(), span, entries, known: Vec::new(), mistakes };
+                let mut section =
+                    Self { path: String::new(), span, entries, known: Vec::new(), notes, described: None };
                 let value = read(&mut section);
                 section.finish();
                 return value;
@@ -38,23 +43,71 @@ impl<'d, 'm> Section<'d, 'm> {
             Tree::Null => "the file holds no configuration".into(),
             _ => format!("a configuration is a map of sections, found {document}"),
         };
-        mistakes.add(Mistake { span: Span::default(), cause, hint: SMALLEST.into() })
+        notes.mistakes.add(Mistake { span: Span::default(), cause, hint: SMALLEST.into() })
+    }
+
+    /// What `read` asks of a document.
+    pub fn describe<T>(notes: &'m mut Notes, read: Read<T>) -> Vec<Entry> {
+        let span = Span::default();
+        let described = Some(Vec::new());
+        let mut section = Section { path: String::new(), span, entries: &[], known: Vec::new(), notes, described };
+        read(&mut section);
+        section.described.unwrap_or_default()
+    }
+
+    /// The keys that lead here, with dots.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        self.span
     }
 
     /// Reads a field. `default` is YAML, read like the file's own text where the file says nothing.
-    pub fn field<T: Clone>(&mut self, key: &'static str, default: &str, kind: &Kind<T>, about: &str) -> Option<T> {
+    pub fn field<T: Clone>(
+        &mut self,
+        key: &'static str,
+        default: &str,
+        kind: &Kind<T>,
+        about: &'static str,
+    ) -> Option<T> {
+        self.note(key, about, || Shape::Field(Field::new(kind, default, true)));
         let words = self.words(key, default, kind, about);
         match self.find(key) {
-            Some((_, node)) => kind.read(&mut Value::new(node, &words, self.mistakes)),
+            Some((_, node)) => kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)),
             None => self.default(default, kind, &words),
         }
     }
 
-    /// Reads a field that has no default. `example` is YAML.
-    pub fn required<T: Clone>(&mut self, key: &'static str, example: &str, kind: &Kind<T>, about: &str) -> Option<T> {
+    /// Reads a field that has no default and may be absent. `example` is YAML.
+    pub fn optional<T: Clone>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        kind: &Kind<T>,
+        about: &'static str,
+    ) -> Option<Option<T>> {
+        self.note(key, about, || Shape::Field(Field::new(kind, example, false)));
+        let Some((_, node)) = self.find(key) else { return Some(None) };
+        let words = self.words(key, example, kind, about);
+        kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)).map(Some)
+    }
+
+    /// Reads a field that has no default and must be there. `example` is YAML.
+    pub fn required<T: Clone>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        kind: &Kind<T>,
+        about: &'static str,
+    ) -> Option<T> {
+        self.note(key, about, || Shape::Required(Field::new(kind, example, false)));
         let words = self.words(key, example, kind, about);
         match self.find(key) {
-            Some((_, node)) => kind.read(&mut Value::new(node, &words, self.mistakes)),
+            Some((_, node)) => kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)),
+            None if self.described.is_some() => None,
             None => {
                 let hint = format!("below `{}`, {}", self.path, words.advice);
                 self.reject(self.span, format!("`{}` is missing", words.path), hint)
@@ -62,33 +115,136 @@ impl<'d, 'm> Section<'d, 'm> {
         }
     }
 
+    /// Reads the fields whose keys begin with `prefix`, such as `header.`, with what follows it. `example` is such a
+    /// key and its value.
+    pub fn named<T: Clone>(
+        &mut self,
+        prefix: &'static str,
+        example: (&str, &str),
+        kind: &Kind<T>,
+        about: &'static str,
+    ) -> Vec<Option<(&'d str, Span, T)>> {
+        self.note(prefix, about, || Shape::Named(Field::new(kind, example.1, false)));
+        self.known.push(prefix);
+        let entries = self.entries.iter().filter_map(|(key, node)| {
+            let name = key.as_text()?.strip_prefix(prefix).filter(|name| !name.is_empty())?;
+            Some((name, key, node))
+        });
+        let mut found = Vec::new();
+        for (name, key, node) in entries {
+            let words = self.words(&format!("{prefix}{name}"), example.1, kind, about);
+            let value = kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes));
+            found.push(value.map(|value| (name, key.span, value)));
+        }
+        found
+    }
+
     /// Reads a section within this one. One that is not there, or has nothing in it, is all defaults.
-    pub fn section<T>(&mut self, key: &'static str, about: &str, read: Read<T>) -> Option<T> {
+    pub fn section<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Option<T> {
+        let value = self.section_at(key, about, read);
+        let entries = self.notes.described.take();
+        self.note(key, about, || Shape::Section(entries.unwrap_or_default()));
+        value
+    }
+
+    fn section_at<T>(&mut self, key: &'static str, about: &str, read: Read<T>) -> Option<T> {
         match self.find(key) {
             Some((name, Node { tree: Tree::Map(entries), .. })) => self.within(key, name.span, entries, read),
             Some((name, Node { tree: Tree::Null, .. })) => self.within(key, name.span, &[], read),
-            Some((_, node)) => {
-                let cause = format!("`{}` must be a map, found {node}", self.path_to(key));
-                self.reject(node.span, cause, format!("write `{key}:` and its keys indented below it ({about})"))
-            }
+            Some((_, node)) => self.no_map(key, node, about),
             None => self.within(key, self.span, &[], read),
         }
     }
 
-    /// Reads a section within this one, or the word that may stand in its place.
-    pub fn section_or<T>(&mut self, key: &'static str, word: (&str, T), about: &str, read: Read<T>) -> Option<T> {
-        match self.find(key) {
-            Some((_, node)) if node.as_text() == Some(word.0) => Some(word.1),
-            Some((_, node)) if !matches!(node.tree, Tree::Map(_) | Tree::Null) => {
-                let cause = format!("`{}` must be `{}` or a map, found {node}", self.path_to(key), word.0);
-                self.reject(
-                    node.span,
-                    cause,
-                    format!("write `{key}: {}`, or its keys indented below it ({about})", word.0),
-                )
+    /// Reads a section within this one, or what may stand in its place; it may be absent.
+    pub fn section_or<T: Clone>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        kind: &Kind<T>,
+        about: &'static str,
+        read: Read<T>,
+    ) -> Option<Option<T>> {
+        let value = match self.find(key) {
+            Some((name, Node { tree: Tree::Map(entries), .. })) => self.within(key, name.span, entries, read).map(Some),
+            Some((name, Node { tree: Tree::Null, .. })) => self.within(key, name.span, &[], read).map(Some),
+            Some((_, node)) => {
+                let mut words = self.words(key, example, kind, about);
+                words.wanted += " or a map";
+                kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)).map(Some)
             }
-            _ => self.section(key, about, read),
+            None if self.described.is_some() => self.within(key, self.span, &[], read).map(Some),
+            None => Some(None),
+        };
+        let entries = self.notes.described.take();
+        self.note(key, about, || Shape::Either(Field::new(kind, example, false), entries.unwrap_or_default()));
+        value
+    }
+
+    /// Reads a section that stands in several places and may be absent; `name` is what the reference calls it.
+    pub fn shared<T>(
+        &mut self,
+        key: &'static str,
+        name: &'static str,
+        about: &'static str,
+        read: Read<T>,
+    ) -> Option<Option<T>> {
+        self.note(key, about, || Shape::Shared(name));
+        if self.described.is_some() {
+            if self.notes.shared.iter().all(|(known, _)| *known != name) {
+                self.notes.shared.push((name, Vec::new()));
+                let _ = self.within(key, self.span, &[], read);
+                let entries = self.notes.described.take().unwrap_or_default();
+                self.notes.shared.iter_mut().filter(|(known, _)| *known == name).for_each(|of| of.1 = entries.clone());
+            }
+            return Some(None);
         }
+        match self.find(key) {
+            Some((name, Node { tree: Tree::Map(entries), .. })) if !entries.is_empty() => {
+                self.within(key, name.span, entries, read).map(Some)
+            }
+            Some((_, node)) if matches!(node.tree, Tree::Map(_) | Tree::Null) => {
+                let cause = format!("`{}` holds nothing", self.path_to(key));
+                self.reject(node.span, cause, format!("remove it, or add what it asks for ({about})"))
+            }
+            Some((_, node)) => self.no_map(key, node, about),
+            None => Some(None),
+        }
+    }
+
+    /// Reads a list of sections. One that is not there is empty.
+    pub fn list<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Option<Vec<T>> {
+        let list = match self.find(key) {
+            None if self.described.is_some() => self.within(key, self.span, &[], read).map(|one| vec![one]),
+            None => Some(Vec::new()),
+            Some((_, Node { tree: Tree::List(nodes), .. })) => {
+                let elements: Vec<_> =
+                    nodes.iter().enumerate().map(|(at, node)| self.element(key, at, node, read)).collect();
+                elements.into_iter().collect()
+            }
+            Some((_, node)) => {
+                let cause = format!("`{}` must be a list, found {node}", self.path_to(key));
+                self.reject(node.span, cause, format!("write a line `- ` with keys for each element ({about})"))
+            }
+        };
+        let entries = self.notes.described.take();
+        self.note(key, about, || Shape::List(entries.unwrap_or_default()));
+        list
+    }
+
+    fn element<T>(&mut self, key: &str, at: usize, node: &'d Node, read: Read<T>) -> Option<T> {
+        match &node.tree {
+            Tree::Map(entries) => self.within(&format!("{key}[{at}]"), node.span, entries, read),
+            _ => {
+                let cause = format!("`{}[{at}]` must be a map, found {node}", self.path_to(key));
+                self.reject(node.span, cause, "write keys and values behind the `- `".into())
+            }
+        }
+    }
+
+    /// Whether `key` is written here.
+    pub fn has(&self, key: &str) -> bool {
+        self.find_known(key).is_some()
     }
 
     /// Notes a mistake that lies in how fields of this section go together, at the first of `keys` that is written.
@@ -98,12 +254,37 @@ impl<'d, 'm> Section<'d, 'm> {
         self.reject(span, cause, hint.into())
     }
 
+    /// Notes a mistake.
+    pub fn reject<T>(&mut self, span: Span, cause: String, hint: String) -> Option<T> {
+        self.notes.mistakes.add(Mistake { span, cause, hint })
+    }
+
+    /// Notes what is no mistake and yet may not be meant.
+    pub fn warn(&mut self, span: Span, cause: String, hint: &str) {
+        self.notes.warnings.add::<()>(Mistake { span, cause, hint: hint.into() });
+    }
+
+    fn no_map<T>(&mut self, key: &str, node: &Node, about: &str) -> Option<T> {
+        let cause = format!("`{}` must be a map, found {node}", self.path_to(key));
+        self.reject(node.span, cause, format!("write `{key}:` and its keys indented below it ({about})"))
+    }
+
+    /// Reads a section. Where it is described, its entries are left in the notes.
     fn within<T>(&mut self, key: &str, span: Span, entries: &[(Node, Node)], read: Read<T>) -> Option<T> {
         let path = self.path_to(key);
-        let mut section = Section { path, span, entries, known: Vec::new(), mistakes: self.mistakes };
+        let described = self.described.is_some().then(Vec::new);
+        let mut section = Section { path, span, entries, known: Vec::new(), notes: self.notes, described };
         let value = read(&mut section);
+        let described = section.described.take();
         section.finish();
+        self.notes.described = described;
         value
+    }
+
+    fn note(&mut self, key: &'static str, about: &'static str, shape: impl FnOnce() -> Shape) {
+        if let Some(described) = &mut self.described {
+            described.push(Entry { key, about, shape: shape() });
+        }
     }
 
     fn find(&mut self, key: &'static str) -> Option<&'d (Node, Node)> {
@@ -121,23 +302,19 @@ impl<'d, 'm> Section<'d, 'm> {
         if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
     }
 
-    fn words<T: Clone>(&self, key: &str, example: &str, kind: &Kind<T>, about: &str) -> Words {
+    fn words<T>(&self, key: &str, example: &str, kind: &Kind<T>, about: &str) -> Words {
         let advice = format!("write `{key}: {example}` ({about})");
         Words { path: self.path_to(key), wanted: kind.wanted(), advice }
     }
 
     fn default<T: Clone>(&mut self, default: &str, kind: &Kind<T>, words: &Words) -> Option<T> {
-        let mut mistakes = Mistakes::default();
+        let mut aside = Notes::default();
         let node = yaml::parse(default).ok();
-        let value = node.and_then(|node| kind.read(&mut Value::new(&node, words, &mut mistakes)));
+        let value = node.and_then(|node| kind.read(&mut Value::new(&node, words, &mut aside.mistakes)));
         value.or_else(|| {
             let cause = format!("the built-in default of `{}` cannot be read: {default}", words.path);
             self.reject(self.span, cause, format!("set `{}`", words.path))
         })
-    }
-
-    fn reject<T>(&mut self, span: Span, cause: String, hint: String) -> Option<T> {
-        self.mistakes.add(Mistake { span, cause, hint })
     }
 
     /// Notes keys that nothing asked for, and keys that stand there twice.
@@ -145,7 +322,7 @@ impl<'d, 'm> Section<'d, 'm> {
         let mut lines = HashMap::new();
         for (name, _) in self.entries {
             let key = name.as_text().unwrap_or_default();
-            if !self.known.contains(&key) {
+            if !self.knows(key) {
                 self.unknown(name);
             } else if let Some(line) = lines.insert(key, name.span.line) {
                 let cause = format!("`{}` stands here twice", self.path_to(key));
@@ -154,15 +331,25 @@ impl<'d, 'm> Section<'d, 'm> {
         }
     }
 
+    /// Whether something asked for `key`: itself, or every key that begins like it.
+    fn knows(&self, key: &str) -> bool {
+        let asked =
+            |known: &&str| key == *known || known.ends_with('.') && key.len() > known.len() && key.starts_with(known);
+        self.known.iter().any(|known| asked(&known))
+    }
+
     fn unknown(&mut self, name: &Node) {
         let place = if self.path.is_empty() { "the file".into() } else { format!("`{}`", self.path) };
         let cause = match &name.tree {
             Tree::Text(key) | Tree::Number(key) => format!("unknown key {} in {place}", quoted(key)),
             _ => format!("a key in {place} must be a text, found {name}"),
         };
+        let known =
+            || self.known.iter().map(|key| if key.ends_with('.') { format!("{key}NAME") } else { (*key).to_owned() });
         let hint = match suggest(name.as_text().unwrap_or_default(), self.known.iter().copied()) {
+            Some(key) if key.ends_with('.') => format!("did you mean `{key}NAME`?"),
             Some(key) => format!("did you mean `{key}`?"),
-            None => format!("known keys here: {}", self.known.join(", ")),
+            None => format!("known keys here: {}", known().collect::<Vec<_>>().join(", ")),
         };
         self.reject::<()>(name.span, cause, hint);
     }

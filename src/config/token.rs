@@ -7,13 +7,26 @@ use crate::capability::Prefixes;
 use crate::token::ClaimPath;
 
 /// The only source of this version has nothing to tell but that it is there.
-pub const SOURCES: Kind<Vec<()>> =
-    Kind::Is("a list that holds `metadata`", |value| value.list(|source| word(source, &[("metadata", ())])));
+pub const SOURCES: Kind<Vec<()>> = Kind::Is(
+    "a list that holds `metadata`",
+    r#"{"type": "array", "items": {"const": "metadata"}, "minItems": 1, "maxItems": 1}"#,
+    |value| value.list(|source| word(source, &[("metadata", ())])),
+);
 
 pub const CLAIMS: Kind<Vec<ClaimPath>> =
-    Kind::Is("a claim path or a list of claim paths", |value| value.list_or_one(claim));
+    Kind::Is("a claim path or a list of claim paths", SOME_CLAIMS, |value| value.list_or_one(claim));
 
-pub const PREFIXES: Kind<Prefixes> = Kind::Is("a list of texts", prefixes);
+/// JSON Schema of claim paths: a text with dots, or a list of such texts and of lists of names.
+const SOME_CLAIMS: &str = r#"{"oneOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": {"oneOf": [
+    {"type": "string", "minLength": 1},
+    {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
+]}}]}"#;
+
+pub const PREFIXES: Kind<Prefixes> = Kind::Is(
+    "a list of texts",
+    r#"{"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}"#,
+    prefixes,
+);
 
 /// Reads a path with dots or, where it is itself an element of a list, a list of names that may hold dots.
 fn claim(value: &mut Value<'_, '_>) -> Option<ClaimPath> {

@@ -3,9 +3,10 @@
 //! An empty response means *allow* to Envoy, so there is no way to make one but [`CheckResponse::allow`] and
 //! [`CheckResponse::refuse`], which set the status and the part that goes with it.
 
-use crate::answer::Headers;
+use crate::answer::{Headers, Metadata, MetadataValue};
 use bytes::BufMut;
-use prost::{EncodeError, Message};
+use prost::{EncodeError, Message, Oneof};
+use std::collections::BTreeMap;
 
 /// `envoy.service.auth.v3.CheckResponse`. It is no message itself, because a message has a default, an empty one.
 pub struct CheckResponse(Wire);
@@ -18,6 +19,8 @@ struct Wire {
     denied_response: Option<DeniedHttpResponse>,
     #[prost(message, optional, tag = "3")]
     ok_response: Option<OkHttpResponse>,
+    #[prost(message, optional, tag = "4")]
+    dynamic_metadata: Option<Struct>,
 }
 
 /// `google.rpc.Status`.
@@ -69,21 +72,54 @@ struct HeaderValue {
     value: String,
 }
 
+/// `google.protobuf.Struct`.
+#[derive(Clone, PartialEq, Message)]
+struct Struct {
+    #[prost(btree_map = "string, message", tag = "1")]
+    fields: BTreeMap<String, Value>,
+}
+
+/// `google.protobuf.Value`.
+#[derive(Clone, PartialEq, Message)]
+struct Value {
+    #[prost(oneof = "Kind", tags = "2, 3")]
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+enum Kind {
+    #[prost(double, tag = "2")]
+    Number(f64),
+    #[prost(string, tag = "3")]
+    Text(String),
+}
+
 impl CheckResponse {
-    /// Lets the request go on; the response to it will carry `headers`.
-    pub fn allow(headers: Headers) -> Self {
+    /// Lets the request go on; the response to it will carry `headers`, and Envoy keeps `metadata`.
+    pub fn allow(headers: Headers, metadata: Metadata) -> Self {
         let ok = OkHttpResponse { response_headers_to_add: header_options(headers) };
-        Self(Wire { status: Some(Status { code: 0 }), denied_response: None, ok_response: Some(ok) })
+        Self(Wire {
+            status: Some(Status { code: 0 }),
+            ok_response: Some(ok),
+            denied_response: None,
+            dynamic_metadata: dynamic(metadata),
+        })
     }
 
-    /// Answers the request with the HTTP `status`, `headers` and `body`; `code` is the gRPC code of the refusal.
-    pub fn refuse(code: tonic::Code, status: u16, headers: Headers, body: String) -> Self {
+    /// Answers the request with the HTTP `status`, `headers` and `body`; `code` is the gRPC code of the refusal, and
+    /// Envoy keeps `metadata`.
+    pub fn refuse(code: tonic::Code, status: u16, headers: Headers, body: String, metadata: Metadata) -> Self {
         let denied = DeniedHttpResponse {
             status: Some(HttpStatus { code: status.into() }),
             headers: header_options(headers),
             body,
         };
-        Self(Wire { status: Some(Status { code: code.into() }), denied_response: Some(denied), ok_response: None })
+        Self(Wire {
+            status: Some(Status { code: code.into() }),
+            ok_response: None,
+            denied_response: Some(denied),
+            dynamic_metadata: dynamic(metadata),
+        })
     }
 
     /// Writes the message.
@@ -94,6 +130,16 @@ impl CheckResponse {
     pub fn encode(&self, buffer: &mut impl BufMut) -> Result<(), EncodeError> {
         self.0.encode(buffer)
     }
+}
+
+fn dynamic(metadata: Metadata) -> Option<Struct> {
+    let value = |value| match value {
+        MetadataValue::Number(number) => Kind::Number(number as f64),
+        MetadataValue::Text(text) => Kind::Text(text),
+    };
+    let fields = metadata.into_iter().map(|(key, of)| (key.to_owned(), Value { kind: Some(value(of)) }));
+    let fields: BTreeMap<_, _> = fields.collect();
+    (!fields.is_empty()).then_some(Struct { fields })
 }
 
 fn header_options(headers: Headers) -> Vec<HeaderValueOption> {

@@ -19,13 +19,20 @@ pub struct ExtAuthz {
 }
 
 impl ExtAuthz {
-    /// Answers one Check, whose CheckRequest is `message`.
+    /// Answers one Check, whose CheckRequest is `message`. `metadata` gives the gRPC metadata that came with it.
     ///
     /// # Errors
     ///
     /// [`Unreadable`], if it is none. Envoy takes an error for a failure of the service.
-    pub fn check(&self, message: &[u8]) -> Result<CheckResponse, Unreadable> {
-        let request = check_request::read(message)?;
+    pub fn check<'m>(
+        &self,
+        message: &'m [u8],
+        metadata: impl FnOnce(&str) -> Option<&'m [u8]>,
+    ) -> Result<CheckResponse, Unreadable> {
+        let mut request = check_request::read(message)?;
+        if let Some(key) = self.engine.client_key() {
+            request.client = metadata(key).unwrap_or_default();
+        }
         let identity = self.engine.token().identify(&request);
         let decision = self.engine.check(&request, &identity);
         let answer = self.response.answer(&decision, request.protocol());
@@ -36,16 +43,21 @@ impl ExtAuthz {
 
 fn response(answer: Answer) -> CheckResponse {
     match answer {
-        Answer::Allow(headers) => CheckResponse::allow(headers),
-        Answer::Refuse { status, headers, body } => CheckResponse::refuse(code(status), status, headers, body),
+        Answer::Allow { headers, metadata } => CheckResponse::allow(headers, metadata),
+        Answer::Refuse { status, headers, body, metadata } => {
+            CheckResponse::refuse(code(status), status, headers, body, metadata)
+        }
     }
 }
 
 /// The gRPC code of a refusal. Envoy only asks whether it is zero.
 fn code(status: u16) -> Code {
     match status {
+        400 => Code::InvalidArgument,
         401 => Code::Unauthenticated,
+        404 => Code::NotFound,
         429 => Code::ResourceExhausted,
+        503 => Code::Unavailable,
         _ => Code::PermissionDenied,
     }
 }

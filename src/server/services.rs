@@ -89,7 +89,10 @@ impl UnaryService<Bytes> for Check {
 
     /// A panic ends this Check with an error, which Envoy takes for a failure of the service, and no other.
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let answered = catch_unwind(AssertUnwindSafe(|| self.0.check(request.get_ref())));
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            let metadata = |key: &str| request.metadata().get(key).map(|value| value.as_bytes());
+            self.0.check(request.get_ref(), metadata)
+        }));
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),
             Ok(Err(unreadable)) => {

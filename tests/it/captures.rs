@@ -44,7 +44,8 @@ struct Facts {
 
 /// Taken apart field by field, so that a new field has to be compared as well.
 fn facts(request: &Request<'_>) -> Facts {
-    let Request { method, path, host, headers, peer, context, metadata } = request;
+    let Request { method, path, host, headers, peer, client, context, metadata } = request;
+    assert_eq!(*client, b"", "it is no part of the message");
     let mut headers: Vec<_> = headers.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     headers.sort();
     Facts {

@@ -9,7 +9,8 @@ use tollgate::answer::BodyFormat;
 use tollgate::config::{
     Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT, Shutdown,
 };
-use tollgate::token::{ClaimPath, MissingToken};
+use tollgate::policy::MissingToken;
+use tollgate::token::ClaimPath;
 use tollgate::{DefaultResolver, MalformedRule, Prefixes, WindowBounds};
 
 const BAD: &str = "tests/it/config/bad";
@@ -68,7 +69,7 @@ fn path(names: &[&str]) -> ClaimPath {
 
 #[test]
 fn the_smallest_file_means_the_documented_defaults() {
-    let Config { listen, token, prefixes, callers, response, shutdown, log } = good(SMALLEST);
+    let Config { listen, token, prefixes, policy, response, shutdown, log, .. } = good(SMALLEST);
     assert_eq!((listen.grpc.to_string().as_str(), listen.trusted_network), ("127.0.0.1:10003", false));
     assert_eq!(listen.max_connection_age, Some(Duration::from_secs(600)));
     assert_eq!(shutdown, Shutdown { delay: Duration::from_secs(5), timeout: Duration::from_secs(30) });
@@ -77,9 +78,9 @@ fn the_smallest_file_means_the_documented_defaults() {
     assert_eq!(token.failure, "jwt_failure");
     assert_eq!(token.principal, [path(&["sub"])]);
     assert_eq!(token.capabilities, [path(&["capabilities"])]);
-    assert_eq!(token.missing, MissingToken::Deny);
+    assert_eq!(policy.missing, MissingToken::Deny);
     assert_eq!(prefixes, Prefixes::new(["prefix:rate:"]).unwrap());
-    assert_eq!(callers, DefaultResolver::default());
+    assert_eq!(policy.callers.base(), DefaultResolver::default());
     assert_eq!(response.warning_header.as_deref(), Some("x-webpa-capability-warning"));
     assert_eq!(response.body, BodyFormat::Problem);
     assert_eq!(response.realm, "tollgate");
@@ -94,7 +95,7 @@ fn within(min: u64, max: u64) -> DefaultResolver {
 
 #[test]
 fn every_field_can_be_set() {
-    let Config { listen, token, prefixes, callers, response, shutdown, log } = good(FULL);
+    let Config { listen, token, prefixes, policy, response, shutdown, log, .. } = good(FULL);
     assert_eq!(listen.grpc, ListenAddress::Tcp("[::]:0".parse().unwrap()));
     assert_eq!((listen.trusted_network, listen.max_connection_age), (true, None));
     assert_eq!(shutdown, Shutdown { delay: Duration::ZERO, timeout: Duration::from_millis(100) });
@@ -102,9 +103,9 @@ fn every_field_can_be_set() {
     assert_eq!(token.payload, ["claims"]);
     assert_eq!(token.principal, [path(&["iss"]), path(&["https://idp/sub"])]);
     assert_eq!(token.capabilities, [path(&["realm", "caps"])]);
-    assert_eq!(token.missing, MissingToken::Allow);
+    assert_eq!(policy.missing, MissingToken::Allow);
     assert_eq!(prefixes, Prefixes::new(["a:new:", "a:", "b:"]).unwrap());
-    assert_eq!(callers, within(30, 5_400).with_malformed(MalformedRule::Keep));
+    assert_eq!(policy.callers.base(), within(30, 5_400).with_malformed(MalformedRule::Keep));
     assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
     assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
@@ -114,10 +115,10 @@ fn every_field_can_be_set() {
 fn part_of_a_section_leaves_the_rest_at_its_defaults() {
     let with = |text: &str| good(&format!("{SMALLEST}{text}"));
     assert_eq!(with("listen:\nlog:\ncallers:\nresponse:\n").response.realm, "tollgate");
-    assert_eq!(with("callers: { window_bounds: }").callers, DefaultResolver::default());
+    assert_eq!(with("callers: { window_bounds: }").policy.callers.base(), DefaultResolver::default());
     let off = DefaultResolver::default().with_window_bounds(WindowBounds::OFF);
-    assert_eq!(with("callers: { window_bounds: off }").callers, off);
-    assert_eq!(with("callers: { window_bounds: { max: 1h } }").callers, within(60, 3_600));
+    assert_eq!(with("callers: { window_bounds: off }").policy.callers.base(), off);
+    assert_eq!(with("callers: { window_bounds: { max: 1h } }").policy.callers.base(), within(60, 3_600));
     assert_eq!(with("response: { warnings: false }").response.warning_header, None);
     assert_eq!(with("response: { warning_header: X-Notes, warnings: false }").response.warning_header, None);
 }
@@ -182,7 +183,10 @@ fn mistakes_that_are_not_shown_are_counted() {
         let mistakes = Config::parse("tollgate.yaml", &format!("{SMALLEST}{}", wrong(count))).unwrap_err().to_string();
         mistakes.lines().last().map(ToString::to_string)
     };
-    assert_eq!(last(50).as_deref(), Some("hint: known keys here: listen, token, callers, response, shutdown, log"));
+    assert_eq!(
+        last(50).as_deref(),
+        Some("hint: known keys here: listen, mode, token, callers, costs, client, response, paths, shutdown, log")
+    );
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
 }

@@ -80,6 +80,7 @@ impl Line {
             host: self.host.as_bytes(),
             headers: pairs(&self.headers),
             peer: self.client.as_bytes(),
+            client: self.client.as_bytes(),
             context: pairs(&self.context),
             metadata: metadata.into_iter().collect(),
         }
@@ -91,6 +92,7 @@ impl Line {
             (Some(principal), capabilities, None, None) => Ok(Some(Identity::Caller(Caller {
                 principal: principal.into(),
                 capabilities: capabilities.iter().flatten().map(String::as_str).collect(),
+                claims: None,
             }))),
             (None, None, Some(_), None) => Ok(None),
             (None, None, None, Some(Token::Missing)) => Ok(Some(Identity::Missing)),

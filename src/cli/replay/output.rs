@@ -14,8 +14,8 @@ pub struct Line {
     reason: String,
     limits: Vec<String>,
     limit: Option<String>,
-    /// What refused a request that exceeded a rate.
-    refused_by: Option<&'static str>,
+    /// What refused the request.
+    refused_by: Option<String>,
     /// 0 if there is no wait, or none that helps.
     retry_after_ns: u64,
     headers: Headers,
@@ -36,7 +36,7 @@ impl Line {
             _ => None,
         };
         let (status, headers) = match answer {
-            Answer::Allow(headers) => (200, headers),
+            Answer::Allow { headers, .. } => (200, headers),
             Answer::Refuse { status, headers, .. } => (status, headers),
         };
         Self {
@@ -46,7 +46,7 @@ impl Line {
             reason: decision.reason().to_string(),
             limits: decision.limits().iter().map(ToString::to_string).collect(),
             limit: limit.map(ToString::to_string),
-            refused_by: limit.map(|_| "callers"),
+            refused_by: decision.refused_by().map(ToOwned::to_owned),
             retry_after_ns: wait.map_or(0, |wait| u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)),
             headers,
             warnings: decision.warnings().map(|warning| warning.to_string()).collect(),

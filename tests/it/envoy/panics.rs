@@ -62,7 +62,7 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
     let served = thread::spawn(move || {
         let Ok(config) = Config::parse("test", super::mesh::PLAIN) else { panic!("a good configuration") };
         let ext_authz = ExtAuthz {
-            engine: Engine::new(config.token, config.prefixes, config.callers, clock),
+            engine: Engine::new(config.token, config.prefixes, config.policy, clock),
             response: config.response,
             telemetry: Telemetry::new(config.log.principal),
         };

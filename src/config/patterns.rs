@@ -1,0 +1,146 @@
+//! The kinds of values that requests are compared with: texts with wildcards, methods, hosts, paths, networks.
+
+use super::kinds::{A_TEXT_OR_TEXTS, Kind, text, word};
+use super::node::{Tree, quoted};
+use super::value::Value;
+use crate::network::IpNet;
+use crate::path::{EncodedSlash, canonical};
+use crate::policy::facts::{Presence, host};
+use crate::policy::pattern::{Dialect, Pattern};
+use crate::policy::when::Wanted;
+use crate::token::ClaimPath;
+use std::net::IpAddr;
+
+pub const PRINCIPALS: Kind<Vec<Wanted>> =
+    Kind::Is("a text, a number or a list of these", r##"{"$ref": "#/$defs/values"}"##, |value| {
+        value.list_or_one(principal)
+    });
+
+pub const TOKENS: Kind<Vec<Presence>> = Kind::Is(
+    "present, missing, failed or a list of these",
+    r#"{"oneOf": [{"enum": ["present", "missing", "failed"]}, {"type": "array", "minItems": 1, "items": {"enum": ["present", "missing", "failed"]}}]}"#,
+    |value| value.list_or_one(|value| word(value, &PRESENCES)),
+);
+
+const PRESENCES: [(&str, Presence); 3] =
+    [("present", Presence::Present), ("missing", Presence::Missing), ("failed", Presence::Failed)];
+
+pub const METHODS: Kind<Vec<Wanted>> = Kind::Is("a method or a list of methods", A_TEXT_OR_TEXTS, methods);
+
+pub const HOSTS: Kind<Vec<Wanted>> =
+    Kind::Is("a host or a list of hosts", A_TEXT_OR_TEXTS, |value| value.list_or_one(host_pattern));
+
+pub const PATHS: Kind<Vec<Wanted>> =
+    Kind::Is("a path or a list of paths", A_TEXT_OR_TEXTS, |value| value.list_or_one(path_pattern));
+
+pub const NETWORKS: Kind<Vec<IpNet>> =
+    Kind::Is("a network or a list of networks", A_TEXT_OR_TEXTS, |value| value.list_or_one(network));
+
+pub const CLAIM: Kind<ClaimPath> = Kind::Is(
+    "a list of names",
+    r#"{"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}"#,
+    |value| value.elements(text).map(ClaimPath),
+);
+
+/// Reads texts with wildcards.
+pub fn texts(value: &mut Value<'_, '_>) -> Option<Vec<Wanted>> {
+    value.list_or_one(|value| match value.node().tree {
+        Tree::Number(_) | Tree::Bool(_) => value.wrong("put it in quotes: what a request holds here is a text"),
+        _ => text_pattern(value),
+    })
+}
+
+/// Reads one text with wildcards.
+pub fn text_pattern(value: &mut Value<'_, '_>) -> Option<Wanted> {
+    let text = value.text()?;
+    pattern(value, text, Dialect::Text)
+}
+
+fn pattern(value: &mut Value<'_, '_>, text: &str, dialect: Dialect) -> Option<Wanted> {
+    match Pattern::parse(text, dialect) {
+        Ok(pattern) => Some(Wanted::Text(pattern)),
+        Err(error) => value.reject(&format!("{} is no pattern", quoted(text)), &error.to_string()),
+    }
+}
+
+/// A number in a token is a principal in its plain form.
+fn principal(value: &mut Value<'_, '_>) -> Option<Wanted> {
+    match &value.node().tree {
+        Tree::Number(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            pattern(value, number, Dialect::Text)
+        }
+        _ => text_pattern(value),
+    }
+}
+
+fn methods(value: &mut Value<'_, '_>) -> Option<Vec<Wanted>> {
+    let mut methods = value.list_or_one(method)?;
+    if methods.contains(&"GET") && !methods.contains(&"HEAD") {
+        methods.push("HEAD");
+    }
+    Some(methods.iter().map(|method| Wanted::Text(Pattern::Exact(method.as_bytes().into()))).collect())
+}
+
+fn method<'d>(value: &mut Value<'d, '_>) -> Option<&'d str> {
+    let text = value.text()?;
+    if text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
+        return Some(text);
+    }
+    let cause = format!("{} is not a method", quoted(text));
+    value.reject(&cause, &format!("write `{}`: methods are in capitals, and have no wildcards", capitals(text)))
+}
+
+fn capitals(text: &str) -> String {
+    let letters: String = text.chars().filter(char::is_ascii_alphabetic).take(20).collect();
+    if letters.is_empty() { "GET".into() } else { letters.to_ascii_uppercase() }
+}
+
+fn host_pattern(value: &mut Value<'_, '_>) -> Option<Wanted> {
+    let text = value.text()?;
+    let lower = text.to_ascii_lowercase();
+    let compared = String::from_utf8_lossy(&host(lower.as_bytes())).into_owned();
+    if compared != lower {
+        let cause = format!("no host that is matched looks like {}", quoted(text));
+        return value
+            .reject(&cause, &format!("write `{compared}`: hosts are matched without a port or a dot at the end"));
+    }
+    pattern(value, &lower, Dialect::Text)
+}
+
+/// Reads a path with wildcards. One that no canonical path looks like could never match.
+fn path_pattern(value: &mut Value<'_, '_>) -> Option<Wanted> {
+    let text = value.text()?;
+    let wildcards = text.replace("\\*", "x").replace('*', "x");
+    let sample = if text.starts_with('*') { format!("/{wildcards}") } else { wildcards };
+    let cause = format!("no path that is matched looks like {}", quoted(text));
+    match canonical(sample.as_bytes(), EncodedSlash::Literal) {
+        Ok(path) if path == sample => pattern(value, text, Dialect::Path),
+        Ok(path) if !text.contains('*') => {
+            value.reject(&cause, &format!("write {}: that is its canonical form", quoted(&path)))
+        }
+        Ok(_) => value.reject(&cause, "write it decoded, without `//`, dot segments and a query"),
+        Err(error) => {
+            value.reject(&cause, &format!("{error}; requests with such a path are refused with 400 or mean another"))
+        }
+    }
+}
+
+fn network(value: &mut Value<'_, '_>) -> Option<IpNet> {
+    let text = value.text()?;
+    let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    let Ok(network) = network.map(canonical_network) else {
+        return value.wrong("write a network such as 10.0.0.0/8 or 2001:db8::/32, or one address");
+    };
+    if network.trunc() == network {
+        return Some(network);
+    }
+    let cause = format!("{} has bits set behind its prefix", quoted(text));
+    value.reject(&cause, &format!("write `{}`, or a longer prefix", network.trunc()))
+}
+
+/// IPv4 that is mapped into IPv6 is IPv4, in a network as in an address.
+fn canonical_network(network: IpNet) -> IpNet {
+    let IpNet::V6(v6) = network else { return network };
+    let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));
+    mapped.and_then(|(address, length)| IpNet::new(address.into(), length).ok()).unwrap_or(network)
+}

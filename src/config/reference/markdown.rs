@@ -1,0 +1,1 @@
+//! The reference as Markdown tables.

@@ -1,0 +1,1 @@
+//! The reference as JSON Schema.

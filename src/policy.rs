@@ -1,0 +1,214 @@
+//! What a deployment adds to the rates in tokens: who needs no token, rules about callers, what requests cost.
+
+pub mod callers;
+pub mod costs;
+pub mod counts;
+pub mod facts;
+pub mod index;
+pub mod pattern;
+pub mod when;
+
+use crate::capability::Prefixes;
+use crate::decision::{Unauthenticated, Unavailable, Verdict};
+use crate::network;
+use crate::path::{EncodedSlash, canonical};
+use crate::request::Request;
+use crate::resolver::{Denial, DenialStatus};
+use crate::token::{Caller, Identity};
+use callers::CallerRules;
+use costs::Costs;
+use counts::Counts;
+use facts::{Facts, Field, Presence};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use when::{Matcher, When};
+
+/// The policy of a deployment.
+#[derive(Debug)]
+pub struct Policy {
+    /// What becomes of a request that the policy refuses.
+    pub mode: Mode,
+    /// What a request without a token may do.
+    pub missing: MissingToken,
+    /// Whether a browser's preflight is let through without asking who makes it.
+    pub skips_preflights: bool,
+    /// The caller rules.
+    pub callers: Arc<CallerRules>,
+    /// What requests cost.
+    pub costs: Costs,
+    /// Where the address of a client is read.
+    pub client: ClientRules,
+    /// What an encoded slash in a path means.
+    pub encoded_slash: EncodedSlash,
+    /// What requests lacked.
+    pub counts: Counts,
+}
+
+/// What becomes of a request that is to be refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It is refused.
+    #[default]
+    Enforce,
+    /// It goes on, and what would have become of it is reported.
+    Observe,
+}
+
+/// What a request without a token may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MissingToken {
+    /// It is refused with 401.
+    Deny,
+    /// It goes on as a caller without a name and without capabilities.
+    Allow,
+    /// It goes on like that where this applies.
+    AllowWhen(When),
+}
+
+/// Where the address of a client is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientRules {
+    /// Where it stands.
+    pub address: ClientAddress,
+    /// What holds where it cannot be read.
+    pub on_missing: MissingClient,
+}
+
+/// Where the address of a client stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientAddress {
+    /// In the gRPC metadata of the Check, under this key, where no client can write it.
+    RpcMetadata(String),
+    /// At the other end of Envoy's connection.
+    Peer,
+}
+
+/// What holds where the address of a client cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingClient {
+    /// The request is refused with 503.
+    Refuse,
+    /// The address at the other end of Envoy's connection counts.
+    Peer,
+}
+
+/// The facts that some rule asks for, and that are not to be had for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    path: bool,
+    host: bool,
+    client: bool,
+    has_rate: bool,
+}
+
+impl Needs {
+    /// The address of the client.
+    pub fn client(self) -> bool {
+        self.client
+    }
+}
+
+impl Policy {
+    /// What its rules ask for.
+    pub fn needs(&self) -> Needs {
+        let asked = |asks: &dyn Fn(&Matcher) -> bool| self.whens().any(|when| when.asks(asks));
+        Needs {
+            path: asked(&|matcher| matcher.field() == Some(&Field::Path)),
+            host: asked(&|matcher| matcher.field() == Some(&Field::Host)),
+            client: asked(&|matcher| matches!(matcher, Matcher::Client(_))),
+            has_rate: asked(&|matcher| matches!(matcher, Matcher::HasRate(_))),
+        }
+    }
+
+    fn whens(&self) -> impl Iterator<Item = &When> {
+        let missing = match &self.missing {
+            MissingToken::AllowWhen(when) => Some(when),
+            MissingToken::Deny | MissingToken::Allow => None,
+        };
+        let callers = self.callers.rules().iter().map(|rule| &rule.when);
+        missing.into_iter().chain(callers).chain(self.costs.rules().iter().map(|rule| &rule.when))
+    }
+
+    /// Brings what rules ask for into the form in which it is compared.
+    ///
+    /// # Errors
+    ///
+    /// The verdict on a request whose path is unsafe, or whose client cannot be told, where a rule depends on it.
+    pub fn facts<'f>(
+        &self,
+        needs: Needs,
+        prefixes: &Prefixes,
+        request: &'f Request<'f>,
+        identity: &'f Identity<'_>,
+    ) -> Result<Facts<'f>, Verdict<'static>> {
+        let caller = match identity {
+            Identity::Caller(caller) => Some(caller),
+            _ => None,
+        };
+        let carries = |caller: &Caller<'_>| prefixes.any(caller.capabilities.iter().copied());
+        Ok(Facts {
+            request,
+            token: presence(identity),
+            principal: caller.map(|caller| &*caller.principal),
+            claims: caller.and_then(|caller| caller.claims),
+            has_rate: needs.has_rate && caller.is_some_and(carries),
+            path: if needs.path { self.path(request)? } else { "".into() },
+            host: if needs.host { facts::host(request.host) } else { b"".into() },
+            client: if needs.client { Some(self.client(request)?) } else { None },
+        })
+    }
+
+    fn path<'r>(&self, request: &Request<'r>) -> Result<Cow<'r, str>, Verdict<'static>> {
+        canonical(request.path, self.encoded_slash).map_err(|unsafe_path| {
+            let denial = Denial::new(unsafe_path.to_string()).with_rule("paths");
+            Verdict::Denied(denial.with_status(DenialStatus::BadRequest))
+        })
+    }
+
+    fn client(&self, request: &Request<'_>) -> Result<IpAddr, Verdict<'static>> {
+        let told = match self.client.address {
+            ClientAddress::RpcMetadata(_) => network::address(request.client),
+            ClientAddress::Peer => None,
+        };
+        let falls_back = self.client.address == ClientAddress::Peer || self.client.on_missing == MissingClient::Peer;
+        let peer = || network::address(request.peer).filter(|_| falls_back);
+        if told.is_none() && self.client.address != ClientAddress::Peer {
+            self.counts.unknown_client();
+        }
+        told.or_else(peer).ok_or(Verdict::Unavailable(Unavailable::Client))
+    }
+
+    /// What a request costs.
+    pub fn price(&self, facts: &Facts<'_>) -> u64 {
+        let price = self.costs.price(facts);
+        if price.is_default {
+            self.counts.missing_cost();
+        }
+        price.units
+    }
+
+    /// The verdict on a request for who makes it, if it is refused for that. Without facts, which only a request lacks
+    /// that is to be refused anyway, nothing excuses a missing token but a rule for all.
+    pub fn bad_identity(&self, identity: &Identity<'_>, facts: Option<&Facts<'_>>) -> Option<Verdict<'static>> {
+        match (identity, &self.missing) {
+            (Identity::Caller(_), _) | (Identity::Missing, MissingToken::Allow) => None,
+            (Identity::Missing, MissingToken::AllowWhen(when)) if facts.is_some_and(|facts| when.matches(facts)) => {
+                None
+            }
+            (Identity::Missing, _) => Some(Verdict::Unauthenticated(Unauthenticated::MissingToken)),
+            (Identity::Failed(_) | Identity::Unverified, _) => {
+                Some(Verdict::Unauthenticated(Unauthenticated::FailedToken))
+            }
+            (Identity::Unusable(token), _) => Some(Verdict::Denied(Denial::new(token.reason.to_string()))),
+        }
+    }
+}
+
+fn presence(identity: &Identity<'_>) -> Presence {
+    match identity {
+        Identity::Caller(_) | Identity::Unusable(_) => Presence::Present,
+        Identity::Missing => Presence::Missing,
+        Identity::Failed(_) | Identity::Unverified => Presence::Failed,
+    }
+}
