@@ -8,7 +8,12 @@ pub enum Pattern {
     /// The whole text, as it is.
     Exact(Box<[u8]>),
     /// A text with wildcards.
-    Wild(Box<[Piece]>),
+    Wild {
+        /// All of it.
+        pieces: Box<[Piece]>,
+        /// How many of the pieces suffice, where not all of them are needed: `/x/**` matches `/x` as well.
+        short: Option<usize>,
+    },
 }
 
 /// A part of a text with wildcards.
@@ -64,15 +69,21 @@ impl Pattern {
             rest = &behind[length - 1..];
         }
         let bytes: Option<Vec<u8>> = pieces.iter().map(|piece| piece.byte()).collect();
-        Ok(bytes.map_or_else(|| Self::Wild(pieces.into()), |bytes| Self::Exact(bytes.into())))
+        Ok(bytes.map_or_else(|| Self::wild(pieces, dialect), |bytes| Self::Exact(bytes.into())))
+    }
+
+    fn wild(pieces: Vec<Piece>, dialect: Dialect) -> Self {
+        let below = pieces.strip_suffix(&[Piece::Byte(b'/'), Piece::AnyRun]).map(<[_]>::len);
+        let short = below.filter(|&length| dialect == Dialect::Path && length > 0);
+        Self::Wild { pieces: pieces.into(), short }
     }
 
     /// Whether the whole of `text` is as the pattern says.
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
             Self::Exact(exact) => **exact == *text,
-            Self::Wild(pieces) => {
-                matches(pieces, text) || before_slash(pieces).is_some_and(|pieces| matches(pieces, text))
+            Self::Wild { pieces, short } => {
+                matches(pieces, text) || short.is_some_and(|length| matches(&pieces[..length], text))
             }
         }
     }
@@ -81,9 +92,8 @@ impl Pattern {
     pub fn literal_start(&self) -> Vec<u8> {
         match self {
             Self::Exact(exact) => exact.to_vec(),
-            Self::Wild(pieces) => {
-                let pieces = before_slash(pieces).unwrap_or(pieces);
-                pieces.iter().map_while(|piece| piece.byte()).collect()
+            Self::Wild { pieces, short } => {
+                pieces.iter().take(short.unwrap_or(pieces.len())).map_while(|piece| piece.byte()).collect()
             }
         }
     }
@@ -96,11 +106,6 @@ impl Piece {
             Self::Run | Self::AnyRun => None,
         }
     }
-}
-
-/// `/x` of `/x/**`, which matches `/x` as well.
-fn before_slash(pieces: &[Piece]) -> Option<&[Piece]> {
-    pieces.strip_suffix(&[Piece::Byte(b'/'), Piece::AnyRun]).filter(|before| !before.is_empty())
 }
 
 /// Follows every reading of the pattern at once, byte by byte, so that no text takes more than its length times the

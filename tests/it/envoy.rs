@@ -30,6 +30,7 @@ mod warnings;
 mod wire;
 mod wiring;
 
+pub use checks::request as check_request;
 pub use child::wait_until;
 
 /// Whether Envoy accepts the configuration `text`, YAML or JSON.

@@ -22,7 +22,7 @@ fn claim(value: &Value) -> Claim<'_> {
     }
 }
 
-fn object(value: &Value) -> Claims<'_> {
+pub fn object(value: &Value) -> Claims<'_> {
     value.as_object().unwrap().iter().map(|(name, value)| (&**name, claim(value))).collect()
 }
 

@@ -16,9 +16,15 @@ mod house;
 #[cfg(feature = "server")]
 mod identity;
 mod model;
+#[cfg(feature = "server")]
+mod paths;
+#[cfg(feature = "server")]
+mod policy;
 mod properties;
 #[cfg(feature = "server")]
 mod readme;
 #[cfg(feature = "server")]
 mod replay;
+#[cfg(feature = "server")]
+mod scenarios;
 mod store;

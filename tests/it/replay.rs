@@ -1,6 +1,7 @@
 //! `tollgate replay`: the decision scenarios that a configuration can express, the answer table, and bad lines.
 
 use crate::conformance::{cases, strings};
+use crate::scenarios::configuration;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -34,17 +35,6 @@ fn header<'a>(decision: &'a Value, name: &str) -> Option<&'a str> {
     headers.iter().find(|header| header[0] == name).map(|header| header[1].as_str().unwrap())
 }
 
-/// A configuration for the scenario's resolver, if there is one.
-fn configuration(scenario: &Value) -> Option<String> {
-    let callers = match scenario["resolver"]["kind"].as_str().unwrap() {
-        "default" => json!({}),
-        "raw" => json!({"window_bounds": "off", "malformed": "keep"}),
-        _ => return None,
-    };
-    // JSON is YAML.
-    Some(json!({"token": {"prefixes": scenario["prefixes"]}, "callers": callers}).to_string())
-}
-
 #[test]
 fn scenarios() {
     let (mut scenarios, mut steps) = (0, 0);
@@ -60,7 +50,7 @@ fn scenarios() {
         }
         scenarios += 1;
     }
-    assert_eq!((scenarios, steps), (239, 4_565));
+    assert_eq!((scenarios, steps), (301, 5_745));
 }
 
 fn check_step(decision: &Value, step: &Value) {
@@ -75,6 +65,13 @@ fn check_step(decision: &Value, step: &Value) {
     assert_eq!(json!(decision["warnings"]), json!(warnings), "{step}");
     assert_eq!(decision["status"], step["status"], "{step}");
     assert_eq!(decision["refused_by"] == "callers", step["reason"] == "rate-exceeded", "{step}");
+    if step["error"] == "resolver:blocked" {
+        assert_eq!(
+            (&decision["error"], &decision["refused_by"]),
+            (&step["error"], &json!("callers.rules[0]")),
+            "{step}"
+        );
+    }
 }
 
 /// The whole answer of one request under a small configuration.

@@ -56,7 +56,12 @@ pub fn verdict(reply: &Reply) -> u32 {
 }
 
 fn body(principal: &str, capability: &str) -> Bytes {
-    let capabilities = ListValue { values: vec![text(capability)] };
+    framed(&request(principal, &[capability]))
+}
+
+/// The message of a Check by a verified caller.
+pub fn request(principal: &str, capabilities: &[&str]) -> Vec<u8> {
+    let capabilities = ListValue { values: capabilities.iter().map(|capability| text(capability)).collect() };
     let claims = members([("sub", text(principal)), ("capabilities", value(Kind::ListValue(capabilities)))]);
     let namespace = members([("jwt_payload", value(Kind::StructValue(claims)))]);
     let metadata = Metadata {
@@ -64,7 +69,7 @@ fn body(principal: &str, capability: &str) -> Bytes {
         ..Metadata::default()
     };
     let attributes = AttributeContext { metadata_context: Some(metadata), ..AttributeContext::default() };
-    framed(&CheckRequest { attributes: Some(attributes) }.encode_to_vec())
+    CheckRequest { attributes: Some(attributes) }.encode_to_vec()
 }
 
 fn text(text: &str) -> Value {
