@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod replay;
+pub mod schema;
 pub mod serve;
 pub mod token;
 
@@ -54,6 +55,7 @@ enum Command {
     Serve(serve::Arguments),
     Check(check::Arguments),
     Replay(replay::Arguments),
+    Schema(schema::Arguments),
     Token(token::Arguments),
 }
 
@@ -75,6 +77,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Token(arguments) => token::run(arguments),
     }
 }

@@ -1,12 +1,16 @@
 //! Reads a deployment's configuration file, collecting every mistake of it.
 
+mod callers;
+mod client;
 mod costs;
 mod diagnostics;
+mod identity;
 mod kinds;
 mod listen;
 mod load;
 mod matchers;
 mod mistake;
+mod nested;
 mod node;
 mod patterns;
 mod reach;

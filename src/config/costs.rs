@@ -31,7 +31,7 @@ const SOURCE: Kind<Field> = Kind::Is("`context.KEY` or `header.NAME`", super::ki
 /// One cost.
 pub fn cost_rule(rule: &mut Section<'_, '_>) -> Option<PlacedCost> {
     let when = rule.shared("when", "matchers", "the requests that the cost is for; without it, all", when);
-    let cost = rule.section_or(
+    let cost = rule.optional_section_or(
         "cost",
         "10",
         &CONSTANT,

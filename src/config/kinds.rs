@@ -3,7 +3,7 @@
 use super::node::Tree;
 use super::suggest::suggest;
 use super::value::Value;
-use crate::rate::{Rate, parse_duration};
+use crate::rate::{Rate, format_duration, parse_duration};
 use std::time::Duration;
 
 /// What a field may hold, and how it is read.
@@ -126,4 +126,12 @@ fn duration(value: &mut Value<'_, '_>, least: u64) -> Option<Duration> {
         Some(nanos) => Some(Duration::from_nanos(nanos)),
         None => value.wrong("write numbers with units, such as `30s`, `1h30m` or `100ms`"),
     }
+}
+
+/// A duration as the file writes it.
+pub fn duration_text(duration: Duration) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail; what was read from a duration text has no more nanoseconds.
+    let _ = format_duration(&mut text, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    text
 }

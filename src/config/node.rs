@@ -38,6 +38,23 @@ impl Node {
     }
 }
 
+impl Node {
+    /// The value as JSON. A number that is none of JSON's is null.
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.tree {
+            Tree::Null => serde_json::Value::Null,
+            Tree::Bool(bool) => (*bool).into(),
+            Tree::Number(number) => serde_json::from_str(number).unwrap_or_default(),
+            Tree::Text(text) => text.as_str().into(),
+            Tree::List(nodes) => nodes.iter().map(Self::to_json).collect(),
+            Tree::Map(entries) => {
+                let entry = |(key, value): &(Self, Self)| Some((key.as_text()?.to_owned(), value.to_json()));
+                entries.iter().filter_map(entry).collect()
+            }
+        }
+    }
+}
+
 /// Says what was found, for a message.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

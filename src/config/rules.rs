@@ -73,8 +73,13 @@ fn actions(rule: &mut Section<'_, '_>) -> Vec<Found> {
     let vouch = rule.optional("vouch", "[10000/24h]", &RATES, "these rates, for a token that carries none");
     let require =
         rule.optional("require_rate", "true", &TRUE, "403 for a token that carries no rate; a malformed one counts");
-    let ceiling =
-        rule.section_or("ceiling", "[500/1m]", &CEILING, "these rates, besides what the token carries", ceiling);
+    let ceiling = rule.optional_section_or(
+        "ceiling",
+        "[500/1m]",
+        &CEILING,
+        "these rates, besides what the token carries",
+        ceiling,
+    );
     let no_rate = || Action::RequireRate(denial("the token carries no rate".into()));
     vec![
         found("deny", deny, |reason| Action::Deny(denial(reason))),

@@ -16,13 +16,13 @@ const SMALLEST: &str = "the smallest useful file is\n\n    token:\n      prefixe
 /// A map of the file, whose keys are fields and sections. A mistake of one field is noted, that field gives `None`,
 /// and reading goes on.
 pub struct Section<'d, 'm> {
-    path: String,
-    span: Span,
-    entries: &'d [(Node, Node)],
-    known: Vec<&'static str>,
+    pub(super) path: String,
+    pub(super) span: Span,
+    pub(super) entries: &'d [(Node, Node)],
+    pub(super) known: Vec<&'static str>,
     pub(super) notes: &'m mut Notes,
     /// The entries that were asked for, where the map is described.
-    described: Option<Vec<Entry>>,
+    pub(super) described: Option<Vec<Entry>>,
 }
 
 /// What reads a section.
@@ -139,109 +139,6 @@ impl<'d, 'm> Section<'d, 'm> {
         found
     }
 
-    /// Reads a section within this one. One that is not there, or has nothing in it, is all defaults.
-    pub fn section<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Option<T> {
-        let value = self.section_at(key, about, read);
-        let entries = self.notes.described.take();
-        self.note(key, about, || Shape::Section(entries.unwrap_or_default()));
-        value
-    }
-
-    fn section_at<T>(&mut self, key: &'static str, about: &str, read: Read<T>) -> Option<T> {
-        match self.find(key) {
-            Some((name, Node { tree: Tree::Map(entries), .. })) => self.within(key, name.span, entries, read),
-            Some((name, Node { tree: Tree::Null, .. })) => self.within(key, name.span, &[], read),
-            Some((_, node)) => self.no_map(key, node, about),
-            None => self.within(key, self.span, &[], read),
-        }
-    }
-
-    /// Reads a section within this one, or what may stand in its place; it may be absent.
-    pub fn section_or<T: Clone>(
-        &mut self,
-        key: &'static str,
-        example: &str,
-        kind: &Kind<T>,
-        about: &'static str,
-        read: Read<T>,
-    ) -> Option<Option<T>> {
-        let value = match self.find(key) {
-            Some((name, Node { tree: Tree::Map(entries), .. })) => self.within(key, name.span, entries, read).map(Some),
-            Some((name, Node { tree: Tree::Null, .. })) => self.within(key, name.span, &[], read).map(Some),
-            Some((_, node)) => {
-                let mut words = self.words(key, example, kind, about);
-                words.wanted += " or a map";
-                kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)).map(Some)
-            }
-            None if self.described.is_some() => self.within(key, self.span, &[], read).map(Some),
-            None => Some(None),
-        };
-        let entries = self.notes.described.take();
-        self.note(key, about, || Shape::Either(Field::new(kind, example, false), entries.unwrap_or_default()));
-        value
-    }
-
-    /// Reads a section that stands in several places and may be absent; `name` is what the reference calls it.
-    pub fn shared<T>(
-        &mut self,
-        key: &'static str,
-        name: &'static str,
-        about: &'static str,
-        read: Read<T>,
-    ) -> Option<Option<T>> {
-        self.note(key, about, || Shape::Shared(name));
-        if self.described.is_some() {
-            if self.notes.shared.iter().all(|(known, _)| *known != name) {
-                self.notes.shared.push((name, Vec::new()));
-                let _ = self.within(key, self.span, &[], read);
-                let entries = self.notes.described.take().unwrap_or_default();
-                self.notes.shared.iter_mut().filter(|(known, _)| *known == name).for_each(|of| of.1 = entries.clone());
-            }
-            return Some(None);
-        }
-        match self.find(key) {
-            Some((name, Node { tree: Tree::Map(entries), .. })) if !entries.is_empty() => {
-                self.within(key, name.span, entries, read).map(Some)
-            }
-            Some((_, node)) if matches!(node.tree, Tree::Map(_) | Tree::Null) => {
-                let cause = format!("`{}` holds nothing", self.path_to(key));
-                self.reject(node.span, cause, format!("remove it, or add what it asks for ({about})"))
-            }
-            Some((_, node)) => self.no_map(key, node, about),
-            None => Some(None),
-        }
-    }
-
-    /// Reads a list of sections. One that is not there is empty.
-    pub fn list<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Option<Vec<T>> {
-        let list = match self.find(key) {
-            None if self.described.is_some() => self.within(key, self.span, &[], read).map(|one| vec![one]),
-            None => Some(Vec::new()),
-            Some((_, Node { tree: Tree::List(nodes), .. })) => {
-                let elements: Vec<_> =
-                    nodes.iter().enumerate().map(|(at, node)| self.element(key, at, node, read)).collect();
-                elements.into_iter().collect()
-            }
-            Some((_, node)) => {
-                let cause = format!("`{}` must be a list, found {node}", self.path_to(key));
-                self.reject(node.span, cause, format!("write a line `- ` with keys for each element ({about})"))
-            }
-        };
-        let entries = self.notes.described.take();
-        self.note(key, about, || Shape::List(entries.unwrap_or_default()));
-        list
-    }
-
-    fn element<T>(&mut self, key: &str, at: usize, node: &'d Node, read: Read<T>) -> Option<T> {
-        match &node.tree {
-            Tree::Map(entries) => self.within(&format!("{key}[{at}]"), node.span, entries, read),
-            _ => {
-                let cause = format!("`{}[{at}]` must be a map, found {node}", self.path_to(key));
-                self.reject(node.span, cause, "write keys and values behind the `- `".into())
-            }
-        }
-    }
-
     /// Whether `key` is written here.
     pub fn has(&self, key: &str) -> bool {
         self.find_known(key).is_some()
@@ -264,45 +161,28 @@ impl<'d, 'm> Section<'d, 'm> {
         self.notes.warnings.add::<()>(Mistake { span, cause, hint: hint.into() });
     }
 
-    fn no_map<T>(&mut self, key: &str, node: &Node, about: &str) -> Option<T> {
-        let cause = format!("`{}` must be a map, found {node}", self.path_to(key));
-        self.reject(node.span, cause, format!("write `{key}:` and its keys indented below it ({about})"))
-    }
-
-    /// Reads a section. Where it is described, its entries are left in the notes.
-    fn within<T>(&mut self, key: &str, span: Span, entries: &[(Node, Node)], read: Read<T>) -> Option<T> {
-        let path = self.path_to(key);
-        let described = self.described.is_some().then(Vec::new);
-        let mut section = Section { path, span, entries, known: Vec::new(), notes: self.notes, described };
-        let value = read(&mut section);
-        let described = section.described.take();
-        section.finish();
-        self.notes.described = described;
-        value
-    }
-
-    fn note(&mut self, key: &'static str, about: &'static str, shape: impl FnOnce() -> Shape) {
+    pub(super) fn note(&mut self, key: &'static str, about: &'static str, shape: impl FnOnce() -> Shape) {
         if let Some(described) = &mut self.described {
             described.push(Entry { key, about, shape: shape() });
         }
     }
 
-    fn find(&mut self, key: &'static str) -> Option<&'d (Node, Node)> {
+    pub(super) fn find(&mut self, key: &'static str) -> Option<&'d (Node, Node)> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
         self.find_known(key)
     }
 
-    fn find_known(&self, key: &str) -> Option<&'d (Node, Node)> {
+    pub(super) fn find_known(&self, key: &str) -> Option<&'d (Node, Node)> {
         self.entries.iter().find(|(name, _)| name.as_text() == Some(key))
     }
 
-    fn path_to(&self, key: &str) -> String {
+    pub(super) fn path_to(&self, key: &str) -> String {
         if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
     }
 
-    fn words<T>(&self, key: &str, example: &str, kind: &Kind<T>, about: &str) -> Words {
+    pub(super) fn words<T>(&self, key: &str, example: &str, kind: &Kind<T>, about: &str) -> Words {
         let advice = format!("write `{key}: {example}` ({about})");
         Words { path: self.path_to(key), wanted: kind.wanted(), advice }
     }
@@ -318,7 +198,7 @@ impl<'d, 'm> Section<'d, 'm> {
     }
 
     /// Notes keys that nothing asked for, and keys that stand there twice.
-    fn finish(mut self) {
+    pub(super) fn finish(mut self) {
         let mut lines = HashMap::new();
         for (name, _) in self.entries {
             let key = name.as_text().unwrap_or_default();

@@ -1,36 +1,22 @@
 //! The field table: every key of the configuration file, its default, its kind and what it is.
 
+use super::callers::callers;
+use super::client::client;
 use super::costs::{self, cost_rule};
-use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, TEXT, TEXT_OR_TEXTS};
+use super::identity::token;
+use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, duration_text};
 use super::listen::{ADDRESS, Listen, UntrustedNetwork};
-use super::matchers::when;
-use super::node::quoted;
-use super::reach::needs_token;
-use super::response::{HEADER, METADATA_KEY, REALM};
-use super::rules::{self, Placed, caller_rule};
+use super::response::{HEADER, REALM};
+use super::rules;
 use super::section::Section;
-use super::token::{CLAIMS, PREFIXES, SOURCES};
 use super::{Config, LogFormat, LogLevel, LogPrincipal, LogRules, Shutdown};
 use crate::answer::{BodyFormat, DecisionMetadata, ResponseRules};
-use crate::capability::Prefixes;
 use crate::path::EncodedSlash;
 use crate::policy::callers::CallerRules;
 use crate::policy::costs::Costs;
 use crate::policy::counts::Counts;
-use crate::policy::{ClientAddress, ClientRules, MissingClient, MissingToken, Mode, Policy};
-use crate::rate::format_duration;
-use crate::resolver::{DefaultResolver, MalformedRule, WindowBounds};
-use crate::token::TokenRules;
+use crate::policy::{MissingToken, Mode, Policy};
 use std::sync::Arc;
-use std::time::Duration;
-
-const MISSING: Kind<MissingToken> = Kind::Word(&[("deny", MissingToken::Deny), ("allow", MissingToken::Allow)]);
-
-/// Whether preflights are skipped.
-const PREFLIGHT: Kind<bool> = Kind::Word(&[("skip", true), ("check", false)]);
-
-const MALFORMED: Kind<MalformedRule> =
-    Kind::Word(&[("ignore_beside_valid", MalformedRule::IgnoreBesideValid), ("keep", MalformedRule::Keep)]);
 
 const BODY: Kind<BodyFormat> = Kind::Word(&[
     ("problem", BodyFormat::Problem),
@@ -62,8 +48,6 @@ const METADATA: Kind<DecisionMetadata> = Kind::Word(&[
 
 const ENCODED_SLASH: Kind<EncodedSlash> =
     Kind::Word(&[("refuse", EncodedSlash::Refuse), ("literal", EncodedSlash::Literal)]);
-
-const ON_MISSING: Kind<MissingClient> = Kind::Word(&[("refuse", MissingClient::Refuse), ("peer", MissingClient::Peer)]);
 
 /// The whole file.
 pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
@@ -135,152 +119,6 @@ fn listen(listen: &mut Section<'_, '_>) -> Option<Listen> {
     }
 }
 
-struct Token {
-    rules: TokenRules,
-    prefixes: Prefixes,
-    missing: MissingToken,
-    skips_preflights: bool,
-}
-
-fn token(token: &mut Section<'_, '_>) -> Option<Token> {
-    let source = token.field("source", "[metadata]", &SOURCES, "where a token is looked for, in order");
-    let metadata = token.section("metadata", "what Envoy's jwt_authn filter is told to write", metadata);
-    let principal = token.field("principal", "sub", &CLAIMS, "the claim, or the claims, that name the caller");
-    let capabilities = token.field("capabilities", "[capabilities]", &CLAIMS, "the claims that hold capabilities");
-    let prefixes = token.required(
-        "prefixes",
-        "[\"prefix:rate:\"]",
-        &PREFIXES,
-        "what rate capabilities start with; the first that fits counts",
-    );
-    let missing = token.section_or(
-        "missing",
-        "deny",
-        &MISSING,
-        "what a request without a token may do: deny is a 401, the default",
-        allow_when,
-    );
-    let preflight = token.field(
-        "preflight",
-        "skip",
-        &PREFLIGHT,
-        "skip: a browser's preflight (OPTIONS, Origin, Access-Control-Request-Method) is let through; check: it is a request",
-    );
-    source?;
-    let Metadata { namespace, payload, failure } = metadata?;
-    let (principal, capabilities, missing, preflight) = (principal?, capabilities?, missing?, preflight?);
-    let rules = TokenRules { namespace, payload, failure, principal, capabilities };
-    Some(Token {
-        rules,
-        prefixes: prefixes?,
-        missing: missing.unwrap_or(MissingToken::Deny),
-        skips_preflights: preflight,
-    })
-}
-
-fn allow_when(missing: &mut Section<'_, '_>) -> Option<MissingToken> {
-    let when = missing.shared("allow_when", "matchers", "the requests that need no token", when)?;
-    let hint = "write `deny`, `allow`, or `allow_when:` and matchers below it";
-    let Some(when) = when else { return missing.clash(&[], "`token.missing` says nothing".into(), hint) };
-    match when.0.iter().find_map(needs_token) {
-        Some(asks) => {
-            let cause = format!("a request without a token never has {asks}");
-            missing.clash(&["allow_when"], cause, "ask for what it has: a path, a method, a host, a client, a header")
-        }
-        None => Some(MissingToken::AllowWhen(when)),
-    }
-}
-
-struct Metadata {
-    namespace: String,
-    payload: Vec<String>,
-    failure: String,
-}
-
-fn metadata(metadata: &mut Section<'_, '_>) -> Option<Metadata> {
-    let namespace = metadata.field(
-        "namespace",
-        "envoy.filters.http.jwt_authn",
-        &TEXT,
-        "the metadata namespace of Envoy's jwt_authn filter",
-    );
-    let payload = metadata.field(
-        "payload",
-        "[payload, jwt_payload]",
-        &TEXT_OR_TEXTS,
-        "the payload_in_metadata of the jwt_authn provider",
-    );
-    let failure =
-        metadata.field("failure", "jwt_failure", &TEXT, "the failed_status_in_metadata of the jwt_authn provider");
-    let (namespace, payload, failure) = (namespace?, payload?, failure?);
-    if payload.contains(&failure) {
-        let cause = format!("{} is the key of the payload and of the failure", quoted(&failure));
-        let hint = "give each its own key, or a failed token would be read as claims";
-        return metadata.clash(&["failure", "payload"], cause, hint);
-    }
-    Some(Metadata { namespace, payload, failure })
-}
-
-struct Callers {
-    base: DefaultResolver,
-    rules: Vec<Placed>,
-}
-
-fn callers(callers: &mut Section<'_, '_>) -> Option<Callers> {
-    let window_bounds = callers.section_or(
-        "window_bounds",
-        "off",
-        &OFF,
-        "the windows that a token's rate may have; others are rescaled",
-        window_bounds,
-    );
-    let malformed = callers.field(
-        "malformed",
-        "ignore_beside_valid",
-        &MALFORMED,
-        "what a malformed capability means beside a valid one",
-    );
-    let rules = callers.list("rules", "rules about callers, from top to bottom", caller_rule);
-    let base = DefaultResolver::default().with_window_bounds(window_bounds?.unwrap_or_default());
-    Some(Callers { base: base.with_malformed(malformed?), rules: rules? })
-}
-
-const OFF: Kind<WindowBounds> = Kind::Word(&[("off", WindowBounds::OFF)]);
-
-fn window_bounds(bounds: &mut Section<'_, '_>) -> Option<WindowBounds> {
-    let min = bounds.field("min", "1m", &DURATION, "the shortest window that a token's rate may have");
-    let max = bounds.field("max", "24h", &DURATION, "the longest window that a token's rate may have");
-    let (min, max) = (min?, max?);
-    WindowBounds::within(min, max).map_or_else(
-        |_| {
-            let cause =
-                format!("the shortest window, {}, is longer than the longest, {}", duration(min), duration(max));
-            bounds.clash(&["min", "max"], cause, "write a `min` that is at most `max`")
-        },
-        Some,
-    )
-}
-
-fn client(client: &mut Section<'_, '_>) -> Option<ClientRules> {
-    let address = client.section_or("address", "peer", &PEER, "where the address of a client stands", rpc_metadata);
-    let on_missing = client.field(
-        "on_missing",
-        "refuse",
-        &ON_MISSING,
-        "where a rule asks for the address and it is missing or unreadable: refuse with 503, or take the peer",
-    );
-    let address = address?.unwrap_or_else(|| ClientAddress::RpcMetadata("x-client-ip".into()));
-    Some(ClientRules { address, on_missing: on_missing? })
-}
-
-const PEER: Kind<ClientAddress> = Kind::Word(&[("peer", ClientAddress::Peer)]);
-
-fn rpc_metadata(address: &mut Section<'_, '_>) -> Option<ClientAddress> {
-    let key = "rpc_metadata";
-    let about = "the key of the gRPC metadata in which Envoy sends it";
-    address.field(key, "x-client-ip", &METADATA_KEY, about).map(ClientAddress::RpcMetadata)
-}
-
 fn paths(paths: &mut Section<'_, '_>) -> Option<EncodedSlash> {
     paths.field(
         "encoded_slash",
@@ -307,15 +145,9 @@ fn shutdown(shutdown: &mut Section<'_, '_>) -> Option<Shutdown> {
     if delay < timeout {
         return Some(Shutdown { delay, timeout });
     }
-    let cause = format!("the delay, {}, leaves nothing of the timeout, {}", duration(delay), duration(timeout));
+    let cause =
+        format!("the delay, {}, leaves nothing of the timeout, {}", duration_text(delay), duration_text(timeout));
     shutdown.clash(&["delay", "timeout"], cause, "write a `delay` that is shorter than `timeout`")
-}
-
-fn duration(duration: Duration) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail; what was read from a duration text has no more nanoseconds.
-    let _ = format_duration(&mut text, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-    text
 }
 
 fn response(response: &mut Section<'_, '_>) -> Option<ResponseRules> {
