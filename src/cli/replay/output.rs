@@ -22,19 +22,24 @@ pub struct Line {
     warnings: Vec<String>,
     /// The reason of a denial, which the log shows and the client does not see.
     error: Option<String>,
+    /// The refusal that is only observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<Observed>,
+}
+
+/// A refusal that is only observed.
+#[derive(Debug, Serialize)]
+struct Observed {
+    reason: String,
+    limit: Option<String>,
+    refused_by: Option<String>,
+    retry_after_ns: u64,
+    error: Option<String>,
 }
 
 impl Line {
     /// The line about the decision of line `line`.
     pub fn new(line: u64, decision: &Decision<'_>, answer: Answer) -> Self {
-        let (limit, wait) = match decision.verdict() {
-            Verdict::RateExceeded { limit, retry_after } => (Some(limit), *retry_after),
-            _ => (None, None),
-        };
-        let error = match decision.verdict() {
-            Verdict::Denied(denial) => Some(denial.to_string()),
-            _ => None,
-        };
         let (status, headers) = match answer {
             Answer::Allow { headers, .. } => (200, headers),
             Answer::Refuse { status, headers, .. } => (status, headers),
@@ -45,12 +50,46 @@ impl Line {
             status,
             reason: decision.reason().to_string(),
             limits: decision.limits().iter().map(ToString::to_string).collect(),
-            limit: limit.map(ToString::to_string),
+            limit: limit(decision),
             refused_by: decision.refused_by().map(ToOwned::to_owned),
-            retry_after_ns: wait.map_or(0, |wait| u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)),
+            retry_after_ns: wait(decision),
             headers,
             warnings: decision.warnings().map(|warning| warning.to_string()).collect(),
-            error,
+            error: error(decision),
+            observed: decision.observed().map(Observed::new),
         }
+    }
+}
+
+impl Observed {
+    fn new(decision: &Decision<'_>) -> Self {
+        Self {
+            reason: decision.reason().to_string(),
+            limit: limit(decision),
+            refused_by: decision.refused_by().map(ToOwned::to_owned),
+            retry_after_ns: wait(decision),
+            error: error(decision),
+        }
+    }
+}
+
+fn limit(decision: &Decision<'_>) -> Option<String> {
+    match decision.verdict() {
+        Verdict::RateExceeded { limit, .. } => Some(limit.to_string()),
+        _ => None,
+    }
+}
+
+fn wait(decision: &Decision<'_>) -> u64 {
+    match decision.verdict() {
+        Verdict::RateExceeded { retry_after: Some(wait), .. } => u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX),
+        _ => 0,
+    }
+}
+
+fn error(decision: &Decision<'_>) -> Option<String> {
+    match decision.verdict() {
+        Verdict::Denied(denial) => Some(denial.to_string()),
+        _ => None,
     }
 }
