@@ -15,6 +15,7 @@ mod proxy;
 #[path = "../../examples/demo/upstream.rs"]
 mod upstream;
 
+mod ages;
 mod answers;
 mod checks;
 mod hostile;
