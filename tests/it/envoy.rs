@@ -18,6 +18,7 @@ mod upstream;
 mod ages;
 mod answers;
 mod checks;
+mod fleet;
 mod hostile;
 mod log;
 mod mesh;
