@@ -103,13 +103,13 @@ async fn tell(health: &HealthReporter, status: ServingStatus) {
     }
 }
 
-/// Ends the workers within the time that is left. Whoever watches the health is let go: a watch is a request that
-/// would never end.
+/// Ends the workers within the time that is left. Whoever watches the health is let go, since a watch would never end
+/// by itself; last, so that it is not opened again on a connection that has no GOAWAY yet.
 async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: HealthReporter, left: Duration) {
+    drop(stopping);
     for service in HEALTH {
         health.clear_service_status(service).await;
     }
-    drop(stopping);
     if tokio::time::timeout(left, workers.all_ended()).await.is_err() {
         warn!("requests in flight did not end before the shutdown timeout and are cut off");
     }

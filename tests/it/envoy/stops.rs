@@ -69,6 +69,7 @@ fn until_the_delay_is_over_requests_and_connections_are_taken() {
 
     another.until_goaway();
     assert!(signalled.elapsed() >= DELAY);
+    connection.until_goaway();
     assert_eq!(connection.next(&mut watch), None, "the watch is let go");
     assert_eq!(verdict(&held.finish(&mut connection)), 200);
     assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
@@ -123,6 +124,8 @@ fn a_watch_of_the_health_does_not_delay_the_stop() {
     must(tollgate.signal("TERM"));
     let told = connection.read(watch);
     assert!(told.body.ends_with(&[8, NOT_SERVING]), "the last it says is NOT_SERVING: {told:?}");
+    // The client has to be there: the server waits for its answer to the ping that comes with a GOAWAY.
+    connection.until_goaway();
     assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
 }
 
