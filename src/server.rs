@@ -5,7 +5,7 @@ pub mod listener;
 pub mod services;
 pub mod worker;
 
-use crate::config::ListenAddress;
+use crate::config::{ListenAddress, Shutdown};
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
@@ -20,55 +20,98 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{info, warn};
 
-/// How long requests in flight may take to end after a stop was asked for: well within the 30 seconds after which
-/// Kubernetes kills a process.
-const DRAIN: Duration = Duration::from_secs(25);
-
 /// How often expired state is swept beside the sweeping that new callers do.
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// The services whose health is told: the process as a whole, and the one that Envoy calls.
 const HEALTH: [&str; 2] = ["", services::AUTHORIZATION];
 
-/// Serves on `listener` until `stop` is done, then drains: no new connection, GOAWAY on the old ones, and the
-/// requests in flight are answered.
+/// When connections and the process end.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// How old a connection may become before its client is asked to open another.
+    pub max_connection_age: Option<Duration>,
+    /// How the process stops.
+    pub shutdown: Shutdown,
+}
+
+/// How the process is asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// New connections and requests are still taken for the delay, so that every client sees NOT_SERVING in time.
+    AfterDelay,
+    /// Without the delay.
+    Now,
+}
+
+/// Serves on `listener` until `stop` is done and its delay is over, then drains: no new connection, GOAWAY on the old
+/// ones, and the requests in flight are answered.
 ///
 /// # Errors
 ///
 /// An I/O error of the listener, or of starting the workers.
-pub async fn run(listener: Listener, ext_authz: ExtAuthz, stop: impl Future<Output = ()>) -> io::Result<()> {
+pub async fn run(
+    listener: Listener,
+    ext_authz: ExtAuthz,
+    ends: Ends,
+    stop: impl Future<Output = Stop>,
+) -> io::Result<()> {
     let ext_authz = Arc::new(ext_authz);
     let (health, health_service) = tonic_health::server::health_reporter();
-    for service in HEALTH {
-        health.set_service_status(service, ServingStatus::Serving).await;
-    }
+    tell(&health, ServingStatus::Serving).await;
     let (stopping, stopped) = watch::channel(());
     let services = Services::new(Arc::clone(&ext_authz), health_service);
     let count = worker_count();
-    let (mut deal, mut workers) = worker::start(count, &services, &stopped)?;
+    let (mut deal, mut workers) = worker::start(count, &services, ends.max_connection_age, &stopped)?;
     info!(address = %listener.address(), workers = count, "listening");
 
+    let mut left = ends.shutdown.timeout;
     let ended = tokio::select! {
         failure = listener.accept_all(&mut deal) => Err(failure),
         () = workers.one_ended() => Err(io::Error::other("a worker ended by itself")),
         never = sweep(&ext_authz) => match never {},
-        () = stop => Ok(()),
+        delay = wait_out(stop, ends.shutdown, &health) => {
+            left = left.saturating_sub(delay);
+            Ok(())
+        }
     };
-    info!("stopping: no new connections, requests in flight are answered");
+    if ended.is_err() {
+        tell(&health, ServingStatus::NotServing).await;
+    }
+    info!("draining: no new connections, requests in flight are answered");
     drop(listener);
-    drain(workers, stopping, health).await;
+    drain(workers, stopping, health, left).await;
     ended
 }
 
-/// Ends the workers. Whoever watches the health is told and let go: a watch is a request that would never end.
-async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: HealthReporter) {
+/// Waits for the stop and its delay, and gives the delay. Meanwhile the health is NOT_SERVING.
+async fn wait_out(stop: impl Future<Output = Stop>, shutdown: Shutdown, health: &HealthReporter) -> Duration {
+    let delay = match stop.await {
+        Stop::AfterDelay => shutdown.delay,
+        Stop::Now => Duration::ZERO,
+    };
+    tell(health, ServingStatus::NotServing).await;
+    info!(?delay, timeout = ?shutdown.timeout, "stopping: the health is NOT_SERVING, requests are taken for the delay");
+    tokio::time::sleep(delay).await;
+    delay
+}
+
+/// Tells the health of every service, also to those who watch it.
+async fn tell(health: &HealthReporter, status: ServingStatus) {
     for service in HEALTH {
-        health.set_service_status(service, ServingStatus::NotServing).await;
+        health.set_service_status(service, status).await;
+    }
+}
+
+/// Ends the workers within the time that is left. Whoever watches the health is let go, since a watch would never end
+/// by itself; last, so that it is not opened again on a connection that has no GOAWAY yet.
+async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: HealthReporter, left: Duration) {
+    drop(stopping);
+    for service in HEALTH {
         health.clear_service_status(service).await;
     }
-    drop(stopping);
-    if tokio::time::timeout(DRAIN, workers.all_ended()).await.is_err() {
-        warn!(seconds = DRAIN.as_secs(), "requests in flight did not end in time and are cut off");
+    if tokio::time::timeout(left, workers.all_ended()).await.is_err() {
+        warn!("requests in flight did not end before the shutdown timeout and are cut off");
     }
 }
 

@@ -84,7 +84,8 @@ impl Drop for Running {
         if !matches!(self.ended(), Ok(None)) {
             return;
         }
-        let stopped = self.signal("TERM").and_then(|()| self.wait());
+        // At TERM a Tollgate takes requests for a while yet; Envoy makes no difference.
+        let stopped = self.signal("INT").and_then(|()| self.wait());
         if stopped.is_err() {
             let _ = self.child.kill();
             let _ = self.child.wait();

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 
 pub struct Envoy {
     running: Running,
@@ -43,6 +44,14 @@ impl Envoy {
     /// Asks the admin side, such as `/stats?filter=ext_authz`.
     pub fn admin_get(&self, path: &str) -> Result<Answer, String> {
         Client::connect(self.admin)?.send("GET", path, &[])
+    }
+
+    /// What it says of the Tollgate at this address, such as `rq_total` or `health_flags`.
+    pub fn stat<T: FromStr>(&self, tollgate: &str, name: &str) -> Result<T, String> {
+        let start = format!("tollgate::{tollgate}::{name}::");
+        let page = self.admin_get("/clusters")?.body;
+        let value = page.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok());
+        value.ok_or_else(|| format!("envoy says nothing of {start}\n{page}"))
     }
 
     /// What it logged so far.

@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 const TEMPLATE: &str = include_str!("../../envoy/envoy.yaml");
+/// The line that is repeated for each Tollgate, and what differs in it.
+const TOLLGATE: &str = "- endpoint: { address: { socket_address: { address: tollgate, port_value: 10003 } } }";
+const ADDRESS: &str = "socket_address: { address: tollgate, port_value: 10003 }";
 
 /// What a run puts in the place of the file's own addresses.
 pub struct Places<'a> {
     /// The IP address Envoy listens on, on a port of its choice.
     pub listen: &'a str,
-    /// Where Tollgate listens, as its log says it: `127.0.0.1:43211`, `[::1]:4000` or `unix:/path`.
-    pub tollgate: &'a str,
+    /// Where each Tollgate listens, as its log says it: `127.0.0.1:43211`, `[::1]:4000` or `unix:/path`.
+    pub tollgates: &'a [&'a str],
     pub upstream: SocketAddr,
     pub jwks: &'a Path,
 }
@@ -19,10 +22,12 @@ pub struct Places<'a> {
 /// The configuration to run, or which place the file no longer has.
 pub fn runnable(places: &Places<'_>) -> Result<String, String> {
     let mut yaml = TEMPLATE.to_owned();
+    let tollgates = places.tollgates.iter().map(|text| Ok(TOLLGATE.replace(ADDRESS, &address(text)?)));
+    let tollgates = tollgates.collect::<Result<Vec<_>, String>>()?;
     let replacements = [
         ("127.0.0.1, port_value: 9901", "127.0.0.1, port_value: 0".into(), 1),
         ("{ address: 0.0.0.0, port_value: 8000 }", format!("{{ address: {:?}, port_value: 0 }}", places.listen), 1),
-        ("socket_address: { address: tollgate, port_value: 10003 }", address(places.tollgate)?, 1),
+        (TOLLGATE, tollgates.join("\n        "), 1),
         ("socket_address: { address: app, port_value: 8080 }", socket_address(places.upstream), 1),
         // An address needs no resolver, and a Unix socket could not have one.
         ("type: STRICT_DNS", "type: STATIC".into(), 2),

@@ -36,7 +36,7 @@ impl Stage {
         let tollgate = Tollgate::start(&program, &["tollgate"], TOLLGATE_YAML)?;
         go_on()?;
         let places =
-            Places { listen: "127.0.0.1", tollgate: tollgate.address(), upstream: upstream.address(), jwks: &jwks };
+            Places { listen: "127.0.0.1", tollgates: &[tollgate.address()], upstream: upstream.address(), jwks: &jwks };
         let envoy = Envoy::start(&runnable(&places)?)?;
         Ok(Self { key, edge: envoy.listener("edge")?, _envoy: envoy, _tollgate: tollgate, _jwks: folder })
     }

@@ -6,7 +6,7 @@ use crate::cli::{Failure, check};
 use crate::config::{Config, InvalidAddress, UntrustedNetwork};
 use crate::engine::Engine;
 use crate::envoy::ext_authz::ExtAuthz;
-use crate::server;
+use crate::server::{self, Ends, Stop};
 use crate::telemetry::Telemetry;
 use crate::time::SystemClock;
 use log::Log;
@@ -15,6 +15,10 @@ use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run the external-authorization service until SIGTERM or SIGINT
+///
+/// At SIGTERM the health turns NOT_SERVING; after `shutdown.delay` connections are drained, and `shutdown.timeout` after
+/// the signal the process ends at the latest. SIGINT skips the delay. A second signal of either kind ends the process at
+/// once.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The configuration file
@@ -25,7 +29,7 @@ pub struct Arguments {
     listen: Option<String>,
 }
 
-/// Serves until SIGTERM or SIGINT, drains and returns. A second signal ends the draining at once.
+/// Serves until SIGTERM or SIGINT, drains and returns. A second signal ends the delay and the draining at once.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut config = check::load(&arguments.config)?;
     if let Some(listen) = arguments.listen.filter(|listen| !listen.is_empty()) {
@@ -53,8 +57,9 @@ fn untrusted(error: &UntrustedNetwork) -> Failure {
 }
 
 async fn serve(config: Config, log: &Log) -> io::Result<()> {
-    let (mut stop, mut again) = (Stop::new()?, Stop::new()?);
+    let (mut first, mut again) = (Signals::new()?, Signals::new()?);
     let listener = server::bind(&config.listen.grpc).await?;
+    let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
     let ext_authz = ExtAuthz {
         engine: Engine::new(config.token, config.prefixes, config.policy, SystemClock::default()),
         response: config.response,
@@ -66,7 +71,7 @@ async fn serve(config: Config, log: &Log) -> io::Result<()> {
     };
     tokio::select! {
         never = log.report_lost() => match never {},
-        served = server::run(listener, ext_authz, stop.asked()) => served,
+        served = server::run(listener, ext_authz, ends, first.asked()) => served,
         () = second => {
             tracing::warn!("told to stop again: requests in flight are cut off");
             Ok(())
@@ -75,20 +80,20 @@ async fn serve(config: Config, log: &Log) -> io::Result<()> {
 }
 
 /// The signals that ask the process to stop.
-struct Stop {
+struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Stop {
+impl Signals {
     fn new() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn asked(&mut self) {
+    async fn asked(&mut self) -> Stop {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Stop::AfterDelay,
+            _ = self.interrupt.recv() => Stop::Now,
         }
     }
 }

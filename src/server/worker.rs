@@ -27,7 +27,8 @@ struct Ended;
 /// Says so when it is dropped, be it by a panic.
 struct SayEnded(mpsc::UnboundedSender<Ended>);
 
-/// Starts `count` workers that serve until `stopped` is closed, and gives the way to deal connections to them.
+/// Starts `count` workers that serve until `stopped` is closed, and gives the way to deal connections to them. A
+/// connection that has reached `max_age` gets a GOAWAY.
 ///
 /// # Errors
 ///
@@ -35,10 +36,11 @@ struct SayEnded(mpsc::UnboundedSender<Ended>);
 pub fn start(
     count: NonZeroUsize,
     services: &Services,
+    max_age: Option<Duration>,
     stopped: &watch::Receiver<()>,
 ) -> io::Result<(impl FnMut(Socket) + use<>, Workers)> {
     let (ended, workers) = mpsc::unbounded_channel();
-    let spawn = |number| spawn(number, services.clone(), stopped.clone(), SayEnded(ended.clone()));
+    let spawn = |number| spawn(number, services.clone(), max_age, stopped.clone(), SayEnded(ended.clone()));
     let queues = (0..count.get()).map(spawn).collect::<io::Result<Vec<_>>>()?;
     let mut turn = (0..count.get()).cycle();
     let deal = move |socket| {
@@ -51,6 +53,7 @@ pub fn start(
 fn spawn(
     number: usize,
     services: Services,
+    max_age: Option<Duration>,
     stopped: watch::Receiver<()>,
     ended: SayEnded,
 ) -> io::Result<mpsc::UnboundedSender<Socket>> {
@@ -58,19 +61,29 @@ fn spawn(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
         let _ended = ended;
-        runtime.block_on(serve(services, sockets, stopped));
+        runtime.block_on(serve(services, sockets, max_age, stopped));
     })?;
     Ok(queue)
 }
 
 /// Serves the connections of `sockets`. Once `stopped` is closed, each gets a GOAWAY and ends when its requests
 /// in flight are answered.
-async fn serve(services: Services, sockets: mpsc::UnboundedReceiver<Socket>, mut stopped: watch::Receiver<()>) {
+async fn serve(
+    services: Services,
+    sockets: mpsc::UnboundedReceiver<Socket>,
+    max_age: Option<Duration>,
+    mut stopped: watch::Receiver<()>,
+) {
     let patient = stopped.clone();
     let adopt = move |socket| Connection::adopt(socket, patient.clone());
     let connections = UnboundedReceiverStream::new(sockets).map(adopt);
     let stop = async move { while stopped.changed().await.is_ok() {} };
-    let served = Server::builder()
+    let mut server = Server::builder();
+    if let Some(max_age) = max_age {
+        // Without a grace: tonic's is no time for requests in flight, it cuts them and sends no GOAWAY.
+        server = server.max_connection_age(max_age);
+    }
+    let served = server
         .http2_keepalive_interval(Some(KEEPALIVE))
         .max_concurrent_streams(STREAMS)
         .serve_with_incoming_shutdown(services, connections, stop)

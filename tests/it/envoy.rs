@@ -15,8 +15,10 @@ mod proxy;
 #[path = "../../examples/demo/upstream.rs"]
 mod upstream;
 
+mod ages;
 mod answers;
 mod checks;
+mod fleet;
 mod hostile;
 mod log;
 mod mesh;

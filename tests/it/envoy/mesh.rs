@@ -23,11 +23,11 @@ pub fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_tollgate"))
 }
 
-/// Runs until it is dropped: Envoy first, then what it calls.
-pub struct Mesh {
+/// Runs until it is dropped: Envoy first, then what it calls, which is one Tollgate or several.
+pub struct Mesh<T = Tollgate> {
     pub edge: SocketAddr,
-    _envoy: Envoy,
-    pub tollgate: Tollgate,
+    pub envoy: Envoy,
+    pub tollgate: T,
     pub upstream: Upstream,
     key: SigningKey,
     _jwks: TempDir,
@@ -47,18 +47,37 @@ impl Mesh {
     /// The application and Envoy listen on the IP address `host`.
     #[track_caller]
     pub fn on(host: &str, tollgate_yaml: &str, patches: &[(&str, &str)]) -> Self {
+        let tollgate = must(Tollgate::start(program(), &[], tollgate_yaml));
+        let address = tollgate.address().to_owned();
+        Self::around(tollgate, &[&address], host, patches)
+    }
+
+    /// The first record of the log, which is JSON, that is `wanted`; it may take a moment to come.
+    #[track_caller]
+    pub fn logged(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let found = wait_until(what, || {
+            let records = self.tollgate.log();
+            Ok(records.iter().filter_map(|line| serde_json::from_str(line).ok()).find(|record| wanted(record)))
+        });
+        found.unwrap_or_else(|error| panic!("{error}\n{}", self.tollgate.log().join("\n")))
+    }
+}
+
+impl<T> Mesh<T> {
+    /// Envoy calls Tollgate at these addresses.
+    #[track_caller]
+    pub fn around(tollgate: T, addresses: &[&str], host: &str, patches: &[(&str, &str)]) -> Self {
         let key = key();
         let (folder, jwks) = must(child::folder("jwks", "jwks.json", &key.jwks().to_string()));
         let upstream = must(Upstream::start(host));
-        let tollgate = must(Tollgate::start(program(), &[], tollgate_yaml));
-        let places = Places { listen: host, tollgate: tollgate.address(), upstream: upstream.address(), jwks: &jwks };
+        let places = Places { listen: host, tollgates: addresses, upstream: upstream.address(), jwks: &jwks };
         let mut yaml = must(runnable(&places));
         for (from, to) in patches {
             assert_eq!(yaml.matches(from).count(), 1, "envoy/envoy.yaml has `{from}` once");
             yaml = yaml.replace(from, to);
         }
         let envoy = must(Envoy::start(&yaml));
-        Self { edge: must(envoy.listener("edge")), _envoy: envoy, tollgate, upstream, key, _jwks: folder }
+        Self { edge: must(envoy.listener("edge")), envoy, tollgate, upstream, key, _jwks: folder }
     }
 
     /// A good token.
@@ -85,16 +104,6 @@ impl Mesh {
     #[track_caller]
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         must(must(Client::connect(self.edge)).send(method, path, headers))
-    }
-
-    /// The first record of the log, which is JSON, that is `wanted`; it may take a moment to come.
-    #[track_caller]
-    pub fn logged(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let found = wait_until(what, || {
-            let records = self.tollgate.log();
-            Ok(records.iter().filter_map(|line| serde_json::from_str(line).ok()).find(|record| wanted(record)))
-        });
-        found.unwrap_or_else(|error| panic!("{error}\n{}", self.tollgate.log().join("\n")))
     }
 }
 

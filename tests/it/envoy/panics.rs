@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::envoy::ext_authz::ExtAuthz;
-use tollgate::server;
+use tollgate::server::{self, Ends, Stop};
 use tollgate::telemetry::Telemetry;
 use tollgate::{Clock, Now};
 
@@ -61,6 +61,7 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
     let (stop, stopped) = oneshot::channel();
     let served = thread::spawn(move || {
         let Ok(config) = Config::parse("test", super::mesh::PLAIN) else { panic!("a good configuration") };
+        let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
         let ext_authz = ExtAuthz {
             engine: Engine::new(config.token, config.prefixes, config.policy, clock),
             response: config.response,
@@ -69,8 +70,8 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let listener = server::bind(&config.listen.grpc).await.unwrap();
             bound.send(listener.address().to_string()).unwrap();
-            let stop = async { stopped.await.unwrap() };
-            server::run(listener, ext_authz, stop).await.unwrap();
+            let stop = async { stopped.await.map(|()| Stop::Now).unwrap() };
+            server::run(listener, ext_authz, ends, stop).await.unwrap();
         });
     });
     (address.recv().unwrap(), stop, served)

@@ -8,6 +8,8 @@ use prost::Message;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+pub const AUTHORIZATION: &str = "envoy.service.auth.v3.Authorization";
+
 const OK: &str = "0";
 const INVALID_ARGUMENT: &str = "3";
 const NOT_FOUND: &str = "5";
@@ -18,11 +20,8 @@ const UNIMPLEMENTED: &str = "12";
 fn health_tells_of_the_process_and_of_the_service_that_envoy_calls() {
     let tollgate = must(Tollgate::start(program(), &[], PLAIN));
     let mut connection = Http2::connect(tollgate.address());
-    for service in ["", "envoy.service.auth.v3.Authorization"] {
-        let reply = health(&mut connection, service);
-        assert_eq!(reply.field("grpc-status"), Some(OK), "{service}: {reply:?}");
-        let health = HealthCheckResponse::decode(reply.message()).unwrap();
-        assert_eq!(health.status(), ServingStatus::Serving, "{service}");
+    for service in ["", AUTHORIZATION] {
+        assert_eq!(serving(&health(&mut connection, service)), ServingStatus::Serving, "{service}");
     }
     let unknown = health(&mut connection, "envoy.service.ratelimit.v3.RateLimitService");
     assert_eq!(unknown.field("grpc-status"), Some(NOT_FOUND), "{unknown:?}");
@@ -51,7 +50,14 @@ fn a_call_that_makes_no_sense_is_an_error_and_the_connection_goes_on() {
     assert_eq!(health(&mut connection, "").field("grpc-status"), Some(OK));
 }
 
-fn health(connection: &mut Http2, service: &str) -> Reply {
+/// What an answered health check says.
+#[track_caller]
+pub fn serving(reply: &Reply) -> ServingStatus {
+    assert_eq!(reply.field("grpc-status"), Some(OK), "{reply:?}");
+    HealthCheckResponse::decode(reply.message()).unwrap().status()
+}
+
+pub fn health(connection: &mut Http2, service: &str) -> Reply {
     let request = HealthCheckRequest { service: service.to_owned() };
     connection.send(grpc("/grpc.health.v1.Health/Check"), framed(&request.encode_to_vec()))
 }

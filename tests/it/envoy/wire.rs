@@ -1,8 +1,8 @@
 //! An HTTP/2 client that hides nothing: it holds a request half sent, and shows trailers and a GOAWAY.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -85,6 +85,16 @@ impl Http2 {
             let trailers = body.trailers().await.unwrap();
             Reply { status: head.status.as_u16(), headers: head.headers, body: whole.freeze(), trailers }
         }))
+    }
+
+    /// Reads the head of the answer; its body may go on.
+    pub fn head(&mut self, pending: Pending) -> RecvStream {
+        self.runtime.block_on(within(async { pending.response.await.unwrap().into_body() }))
+    }
+
+    /// The next piece of a body; nothing at its end.
+    pub fn next(&mut self, body: &mut RecvStream) -> Option<Bytes> {
+        self.runtime.block_on(within(async { body.data().await.map(Result::unwrap) }))
     }
 
     pub fn send(&mut self, request: Request<()>, body: Bytes) -> Reply {
