@@ -66,6 +66,7 @@ fn command(binary: &Path, config: &Path, folder: &Path) -> Result<Command, Strin
     let mut command = Command::new(binary);
     command.arg("--config-path").arg(config).arg("--admin-address-path").arg(admin_file(folder));
     command.args(["--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"]);
+    command.args(["--file-flush-interval-msec", "50"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     Ok(command)
 }

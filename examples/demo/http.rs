@@ -44,7 +44,10 @@ impl Client {
 
     /// Sends a request without a body and reads the answer, up to its end and no further.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<Answer, String> {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
+        let mut request = format!("{method} {path} HTTP/1.1\r\n");
+        if headers.iter().all(|(name, _)| *name != "host") {
+            request += &format!("host: {}\r\n", self.address);
+        }
         for (name, value) in headers {
             request += &format!("{name}: {value}\r\n");
         }

@@ -24,6 +24,7 @@ mod log;
 mod mesh;
 mod networks;
 mod panics;
+mod policy;
 mod protocols;
 mod rates;
 mod services;
