@@ -7,9 +7,11 @@ pub mod worker;
 
 use crate::config::{ListenAddress, Shutdown};
 use crate::envoy::ext_authz::ExtAuthz;
+use crate::policy::counts::Counted;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
 use crate::server::worker::Workers;
+use crate::telemetry::report_counts;
 use std::convert::Infallible;
 use std::io;
 use std::num::NonZeroUsize;
@@ -81,6 +83,7 @@ pub async fn run(
     info!("draining: no new connections, requests in flight are answered");
     drop(listener);
     drain(workers, stopping, health, left).await;
+    report_counts(&mut Counted::default(), ext_authz.engine.policy().counts.read());
     ended
 }
 
@@ -115,15 +118,17 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
     }
 }
 
-/// Sweeps on a thread of its own, so that connections are accepted meanwhile.
+/// Sweeps on a thread of its own, so that connections are accepted meanwhile, and reports what requests lacked.
 async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
+    let mut reported = Counted::default();
     loop {
         every.tick().await;
-        let ext_authz = Arc::clone(ext_authz);
-        if tokio::task::spawn_blocking(move || ext_authz.engine.sweep()).await.is_err() {
+        let sweeping = Arc::clone(ext_authz);
+        if tokio::task::spawn_blocking(move || sweeping.engine.sweep()).await.is_err() {
             warn!("a sweep failed; expired state stays until the next one");
         }
+        report_counts(&mut reported, ext_authz.engine.policy().counts.read());
     }
 }
 

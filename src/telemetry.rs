@@ -6,6 +6,7 @@
 use crate::claims::Claim;
 use crate::config::LogPrincipal;
 use crate::decision::{Decision, Verdict};
+use crate::policy::counts::Counted;
 use crate::request::Request;
 use crate::store::key::KeySpace;
 use crate::token::{Identity, TokenRules};
@@ -76,6 +77,15 @@ impl Telemetry {
             LogPrincipal::Hash => Some(self.hashes.key(caller.principal.as_bytes()).to_string()),
             LogPrincipal::Off => None,
         }
+    }
+}
+
+/// Reports what requests lacked, counted since the start, unless it was so `reported` before.
+pub fn report_counts(reported: &mut Counted, counted: Counted) {
+    let Counted { missing_costs, unknown_clients } = counted;
+    if counted != *reported {
+        warn!(missing_costs, unknown_clients, "requests lacked what rules ask for: numbers since the start");
+        *reported = counted;
     }
 }
 

@@ -6,21 +6,37 @@ use serde_json::{Value, json};
 
 const CANARY: &str = "canary-4f2c";
 
+/// A policy that looks at what holds credentials, refuses for it, and observes.
+const RULES: &str = r#"
+response: { decision_metadata: all }
+costs: [{ when: { header.x-api-key: "*" }, cost: { from: header.x-api-key, trusted: true } }]
+callers:
+  rules:
+    - { when: { header.cookie: "session=canary*", method: GET }, deny: a cookie, mode: observe }
+    - { when: { header.x-api-key: "*4f2c", path: /x }, deny: a key }
+    - { when: { not: { header.authorization: "Basic *" } }, ceiling: [100/24h] }
+    - { ceiling: [1/24h], mode: observe }
+"#;
+
 #[test]
 fn no_line_holds_a_credential_and_a_claim_breaks_none() {
-    for format in ["json", "text"] {
+    for (format, level, rules) in
+        [("json", "trace", ""), ("text", "trace", RULES), ("json", "debug", RULES), ("json", "info", RULES)]
+    {
         // Every header reaches Tollgate, whatever Envoy's configuration recommends.
         let every = ("- { exact: x-request-id }", "- { safe_regex: { regex: \".*\" } }");
-        let mesh = Mesh::patched(&format!("{PLAIN}log: {{ level: trace, format: {format} }}\n"), &[every]);
+        let config = format!("{PLAIN}log: {{ level: {level}, format: {format} }}\n{rules}");
+        let mesh = Mesh::patched(&config, &[every]);
         let tokens = send_credentials(&mesh);
-        assert_eq!(mesh.get(&mesh.token("last-caller", &["prefix:rate:1/24h"])).status, 200);
+        assert_eq!(mesh.get(&mesh.token("last-caller", &["prefix:rate:fast"])).status, 429);
 
         // One Envoy thread has one connection, one worker serves it: what came before is in the log by now.
         let log = must(wait_until("the last request is logged", || {
             let log = mesh.tollgate.log();
             Ok(log.iter().any(|line| line.contains("last-caller")).then_some(log))
         }));
-        for message in ["allowed", "refused"] {
+        let messages = [("allowed", level != "info"), ("refused", true), ("would be refused", !rules.is_empty())];
+        for (message, _) in messages.iter().filter(|(_, expected)| *expected) {
             assert!(log.iter().any(|line| line.contains(message)), "the log is silent: {log:#?}");
         }
         for line in &log {
@@ -33,8 +49,21 @@ fn no_line_holds_a_credential_and_a_claim_breaks_none() {
             }
         }
         let forged = log.iter().filter(|line| line.contains("forged-record")).count();
-        assert_eq!(forged, 2, "a line for each of the two requests: {log:#?}");
+        let expected = if level == "info" { 1 } else { 2 };
+        assert_eq!(forged, expected, "a line for each request that is logged: {log:#?}");
     }
+}
+
+/// What requests lacked is counted, and the last line says how often.
+#[test]
+fn a_cost_that_is_not_told_is_counted() {
+    let mut mesh = Mesh::start(&format!("{PLAIN}costs: [{{ cost: {{ from: context.cost }} }}]\n"));
+    for _ in 0..3 {
+        assert_eq!(mesh.get(&mesh.token("alice", &[])).status, 200);
+    }
+    assert!(must(mesh.tollgate.stop()).success());
+    let record = mesh.logged("the counts", |record| record["missing_costs"] == 3);
+    assert_eq!((&record["level"], &record["unknown_clients"]), (&json!("WARN"), &json!(0)));
 }
 
 /// Sends tokens that are good, fail and are unusable, in all the places where clients put credentials.
