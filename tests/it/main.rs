@@ -24,6 +24,8 @@ mod properties;
 #[cfg(feature = "server")]
 mod readme;
 #[cfg(feature = "server")]
+mod reference;
+#[cfg(feature = "server")]
 mod replay;
 #[cfg(feature = "server")]
 mod scenarios;

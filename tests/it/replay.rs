@@ -22,7 +22,7 @@ fn replay(yaml: &str, input: &str) -> Output {
     output
 }
 
-fn decisions(yaml: &str, requests: &[Value]) -> Vec<Value> {
+pub fn decisions(yaml: &str, requests: &[Value]) -> Vec<Value> {
     let input: String = requests.iter().map(|request| format!("{request}\n")).collect();
     let output = replay(yaml, &input);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
