@@ -119,9 +119,7 @@ impl<'t> Decision<'t> {
         Self::without_rates(Verdict::Allowed, self.malformed.clone()).observing(self)
     }
 
-    /// The refusal that rules ask for which are only observed. A [`Limiter`](crate::Limiter) has none.
-    #[cfg(feature = "server")]
-    #[doc(hidden)]
+    /// The refusal that rules ask for which are only observed. A [`Limiter`](crate::Limiter) has none; the service may.
     pub fn observed(&self) -> Option<&Decision<'t>> {
         self.observed.as_deref()
     }

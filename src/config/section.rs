@@ -215,7 +215,7 @@ impl<'d, 'm> Section<'d, 'm> {
     fn knows(&self, key: &str) -> bool {
         let asked =
             |known: &&str| key == *known || known.ends_with('.') && key.len() > known.len() && key.starts_with(known);
-        self.known.iter().any(|known| asked(&known))
+        self.known.iter().any(asked)
     }
 
     fn unknown(&mut self, name: &Node) {
