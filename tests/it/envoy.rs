@@ -3,7 +3,7 @@
 #[path = "../../examples/demo/child.rs"]
 pub mod child;
 #[path = "../../examples/demo/envoy_binary.rs"]
-mod envoy_binary;
+pub mod envoy_binary;
 #[path = "../../examples/demo/envoy_config.rs"]
 pub mod envoy_config;
 #[path = "../../examples/demo/http.rs"]
