@@ -1,9 +1,11 @@
 //! Reads the command line and runs one command.
 
 pub mod check;
+pub mod health;
 pub mod replay;
 pub mod schema;
 pub mod serve;
+mod service;
 pub mod token;
 
 use clap::{Parser, Subcommand};
@@ -54,6 +56,7 @@ First steps:
 enum Command {
     Serve(serve::Arguments),
     Check(check::Arguments),
+    Health(health::Arguments),
     Replay(replay::Arguments),
     Schema(schema::Arguments),
     Token(token::Arguments),
@@ -76,6 +79,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Health(arguments) => health::run(arguments),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Token(arguments) => token::run(arguments),

@@ -1,12 +1,11 @@
 //! The three callers, and what they are told.
 
 use crate::go_on;
-use crate::http::{Answer, Client};
+use crate::http::Client;
 use crate::stage::Stage;
-use std::io::{self, Write};
+use crate::table::{head, print, row};
 
 const REQUESTS: usize = 7;
-const WARNING: &str = "x-webpa-capability-warning";
 
 struct Caller {
     name: &'static str,
@@ -36,7 +35,7 @@ pub fn all(stage: &Stage) -> Result<(), String> {
 
 fn burst(stage: &Stage, caller: &Caller) -> Result<(), String> {
     print(&format!("\n{} {}\n  {}", caller.name, caller.capabilities.join(" "), caller.headline))?;
-    print(&line("#", "status", "Retry-After", "warning"))?;
+    print(&head())?;
     let bearer = format!("Bearer {}", stage.token(caller.name, caller.capabilities)?);
     let mut client = Client::connect(stage.edge())?;
     for number in 1..=REQUESTS {
@@ -45,20 +44,4 @@ fn burst(stage: &Stage, caller: &Caller) -> Result<(), String> {
         print(&row(number, &answer))?;
     }
     Ok(())
-}
-
-fn row(number: usize, answer: &Answer) -> String {
-    let warnings: Vec<&str> = answer.all(WARNING).collect();
-    let warning = if warnings.is_empty() { "-".into() } else { warnings.join(" | ") };
-    let retry_after = answer.header("retry-after").unwrap_or("-");
-    line(&number.to_string(), &answer.status.to_string(), retry_after, &warning)
-}
-
-fn line(number: &str, status: &str, retry_after: &str, warning: &str) -> String {
-    format!("  {number:>2}  {status:<6}  {retry_after:<11}  {warning}")
-}
-
-/// Unlike `println!`, ends the demo in order when nobody reads on.
-fn print(text: &str) -> Result<(), String> {
-    writeln!(io::stdout(), "{text}").map_err(|error| format!("standard output: {error}"))
 }

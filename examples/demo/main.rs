@@ -8,6 +8,7 @@ mod envoy_binary;
 mod envoy_config;
 mod http;
 mod stage;
+mod table;
 mod tollgate;
 mod upstream;
 

@@ -2,8 +2,9 @@
 
 mod log;
 
-use crate::cli::{Failure, check};
-use crate::config::{Config, InvalidAddress, UntrustedNetwork};
+use crate::cli::Failure;
+use crate::cli::service::Service;
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::server::{self, Ends, Stop};
@@ -11,7 +12,6 @@ use crate::telemetry::Telemetry;
 use crate::time::SystemClock;
 use log::Log;
 use std::io;
-use std::path::PathBuf;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run the external-authorization service until SIGTERM or SIGINT
@@ -21,39 +21,18 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// once.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The configuration file
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_CONFIG")]
-    config: PathBuf,
-    /// Listen here instead of at the file's listen.grpc: host:port, [::]:port or unix:/path
-    #[arg(long, value_name = "ADDRESS", env = "TOLLGATE_LISTEN")]
-    listen: Option<String>,
+    #[command(flatten)]
+    service: Service,
 }
 
 /// Serves until SIGTERM or SIGINT, drains and returns. A second signal ends the delay and the draining at once.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let mut config = check::load(&arguments.config)?;
-    if let Some(listen) = arguments.listen.filter(|listen| !listen.is_empty()) {
-        config.listen.grpc = listen.parse().map_err(|error| bad_address(&listen, &error))?;
-        config.listen.check_trust().map_err(|error| untrusted(&error))?;
-    }
+    let config = arguments.service.load()?;
     let log = Log::start(&config.log);
     // Control work is this runtime's; requests are the workers'.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io(&error))?;
     runtime.block_on(serve(config, &log)).map_err(|error| Failure::io(&error))
-}
-
-fn bad_address(listen: &str, error: &InvalidAddress) -> Failure {
-    Failure {
-        code: 2,
-        message: format!("--listen or TOLLGATE_LISTEN is {listen:?}: {error}"),
-        hint: Some("write host:port, [::]:port or unix:/path".to_owned()),
-    }
-}
-
-fn untrusted(error: &UntrustedNetwork) -> Failure {
-    let message = format!("--listen or TOLLGATE_LISTEN: {error}");
-    Failure { code: 2, message, hint: Some(UntrustedNetwork::HINT.to_owned()) }
 }
 
 async fn serve(config: Config, log: &Log) -> io::Result<()> {

@@ -1,16 +1,18 @@
 //! `tollgate token`: mints a signed JWT, and the JWKS that verifies it, for demos and tests.
 
+mod caller;
+mod files;
 mod key;
 
+use caller::Caller;
+use files::{fresh_key, kept_key, write_jwks};
 pub use key::{Algorithm, KeyError, SigningKey};
 
 use super::Failure;
 use crate::{rate, time};
 use serde_json::{Map, Value};
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
 Example: a caller held to 5 calls a minute, and the JWKS for Envoy's jwt_authn filter
@@ -18,7 +20,12 @@ Example: a caller held to 5 calls a minute, and the JWKS for Envoy's jwt_authn f
   tollgate token --key demo.pem --jwks jwks.json \\
       --iss https://issuer.example/ --aud api --sub alice --capability prefix:rate:5/1m
 
---key makes demo.pem on its first use; with the same file every later token fits the same JWKS.";
+--key makes demo.pem on its first use; with the same file every later token fits the same JWKS.
+
+Several callers in one run, each with a line that is ready for a shell:
+
+  tollgate token --key demo.pem --jwks jwks.json --iss https://issuer.example/ --aud api \\
+      --caller 'alice prefix:rate:5/1m' --caller bob --curl http://localhost:8000/";
 
 /// Mint a signed JWT, and the JWKS that verifies it, for demos and tests
 #[derive(Debug, clap::Args)]
@@ -45,15 +52,21 @@ pub struct Arguments {
     /// A capability, such as prefix:rate:5/1m; repeat it for several
     #[arg(long = "capability", value_name = "TEXT")]
     capabilities: Vec<String>,
+    /// A caller and its capabilities, in place of --sub and --capability; repeat it for a token each
+    #[arg(long = "caller", value_name = "NAME [CAPABILITY]...", value_parser = caller::parse, conflicts_with_all = ["sub", "capabilities"])]
+    callers: Vec<Caller>,
     /// Any other claim, or another value for one of the above; repeat it for several
     #[arg(long = "claim", value_name = "NAME=JSON", value_parser = parse_claim)]
     claims: Vec<(String, Value)>,
     /// How long the token is good for, such as 90s, 15m or 1h30m; at least 1s
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_seconds)]
     expires_in: u64,
+    /// Print a curl line that sends the token to this URL, not the token alone
+    #[arg(long, value_name = "URL", value_parser = caller::parse_url)]
+    curl: Option<String>,
 }
 
-/// Mints the token and prints it.
+/// Mints the tokens and prints them.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     if arguments.key.is_some() && arguments.key == arguments.jwks {
         return Err(failure(2, "--key and --jwks name the same file".into(), "give the JWKS a file of its own"));
@@ -62,72 +75,51 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(path) => kept_key(path, arguments.alg)?,
         None => fresh_key(arguments.alg)?,
     };
-    let mut output = key.sign(&claims(&arguments, time::unix_now())).map_err(|error| {
-        failure(1, format!("cannot sign the token: {error}"), "try another key: `--key` with the name of a new file")
-    })?;
+    let now = time::unix_now();
+    let mut lines = Vec::new();
+    for caller in arguments.callers() {
+        lines.push(mint(&arguments, &key, &caller, now)?);
+    }
     match &arguments.jwks {
-        Some(path) if path.as_os_str() == "-" => output += &format!("\n{}", key.jwks()),
+        Some(path) if path.as_os_str() == "-" => lines.push(key.jwks().to_string()),
         Some(path) => write_jwks(path, &key)?,
         None => {}
     }
-    writeln!(io::stdout(), "{output}").map_err(|error| Failure::output(&error))
+    writeln!(io::stdout(), "{}", lines.join("\n")).map_err(|error| Failure::output(&error))
 }
 
-fn claims(arguments: &Arguments, now: u64) -> Value {
-    let texts = [("sub", &arguments.sub), ("iss", &arguments.iss), ("aud", &arguments.aud)];
+impl Arguments {
+    fn callers(&self) -> Vec<Caller> {
+        if self.callers.is_empty() {
+            vec![Caller { sub: self.sub.clone(), capabilities: self.capabilities.clone() }]
+        } else {
+            self.callers.clone()
+        }
+    }
+}
+
+/// A token, or the curl line with it.
+fn mint(arguments: &Arguments, key: &SigningKey, caller: &Caller, now: u64) -> Result<String, Failure> {
+    let token = key.sign(&claims(arguments, caller, now)).map_err(|error| {
+        failure(1, format!("cannot sign the token: {error}"), "try another key: `--key` with the name of a new file")
+    })?;
+    Ok(match &arguments.curl {
+        Some(url) => caller.curl(url, &token),
+        None => token,
+    })
+}
+
+fn claims(arguments: &Arguments, caller: &Caller, now: u64) -> Value {
+    let texts = [("sub", &caller.sub), ("iss", &arguments.iss), ("aud", &arguments.aud)];
     let mut claims: Map<String, Value> =
         texts.into_iter().filter_map(|(name, text)| Some((name.into(), text.clone()?.into()))).collect();
-    if !arguments.capabilities.is_empty() {
-        claims.insert("capabilities".into(), arguments.capabilities.clone().into());
+    if !caller.capabilities.is_empty() {
+        claims.insert("capabilities".into(), caller.capabilities.clone().into());
     }
     claims.insert("iat".into(), now.into());
     claims.insert("exp".into(), now.saturating_add(arguments.expires_in).into());
     claims.extend(arguments.claims.iter().cloned());
     claims.into()
-}
-
-fn fresh_key(alg: Algorithm) -> Result<SigningKey, Failure> {
-    SigningKey::generate(alg)
-        .map_err(|error| failure(1, error.to_string(), "pass an existing private key with `--key FILE`"))
-}
-
-fn kept_key(path: &Path, alg: Algorithm) -> Result<SigningKey, Failure> {
-    match fs::read_to_string(path) {
-        Ok(pem) => SigningKey::from_pem(&pem, alg).map_err(|error| {
-            let hint = "pass the `--alg` this key is for, or a file that does not exist yet: it will be created";
-            failure(2, format!("{}: {error}", path.display()), hint)
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = fresh_key(alg)?;
-            match keep(path, &key) {
-                Ok(()) => Ok(key),
-                // Another process was faster; its key is as good.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => kept_key(path, alg),
-                Err(error) => Err(file_failure("create", path, &error)),
-            }
-        }
-        Err(error) => Err(file_failure("read", path, &error)),
-    }
-}
-
-/// Writes a private key that only its owner may read, whole or not at all, and never over another file.
-fn keep(path: &Path, key: &SigningKey) -> io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(format!(".{}", std::process::id()));
-    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
-    let linked =
-        written.and_then(|mut file| file.write_all(key.pem().as_bytes())).and_then(|()| fs::hard_link(&draft, path));
-    let _ = fs::remove_file(&draft);
-    linked
-}
-
-fn write_jwks(path: &Path, key: &SigningKey) -> Result<(), Failure> {
-    fs::write(path, format!("{}\n", key.jwks())).map_err(|error| file_failure("write", path, &error))
-}
-
-fn file_failure(act: &str, path: &Path, error: &io::Error) -> Failure {
-    let message = format!("{}: cannot {act} this file: {error}", path.display());
-    failure(1, message, "check the path and its permissions, or name another file")
 }
 
 fn failure(code: u8, message: String, hint: &str) -> Failure {

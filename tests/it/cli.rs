@@ -1,5 +1,7 @@
 //! The command line as people and scripts meet it: help, versions, addresses, exit codes, tokens.
 
+mod health;
+
 use crate::envoy::wait_until;
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{DecodingKey, Validation};
@@ -36,6 +38,7 @@ fn help_and_version_say_what_is_there() {
     for (command, holds) in [
         ("serve", "--listen <ADDRESS>"),
         ("check", "show every mistake in it"),
+        ("health", "--listen <ADDRESS>"),
         ("replay", "never decreasing"),
         ("token", "--capability <TEXT>"),
     ] {

@@ -1,19 +1,19 @@
 //! The service as a real process behind a real Envoy: what goes over the wire, and what the log says of it.
 
 #[path = "../../examples/demo/child.rs"]
-mod child;
+pub mod child;
 #[path = "../../examples/demo/envoy_binary.rs"]
-mod envoy_binary;
+pub mod envoy_binary;
 #[path = "../../examples/demo/envoy_config.rs"]
-mod envoy_config;
+pub mod envoy_config;
 #[path = "../../examples/demo/http.rs"]
-mod http;
+pub mod http;
 #[path = "../../examples/demo/tollgate.rs"]
-mod process;
+pub mod process;
 #[path = "../../examples/demo/envoy.rs"]
-mod proxy;
+pub mod proxy;
 #[path = "../../examples/demo/upstream.rs"]
-mod upstream;
+pub mod upstream;
 
 mod ages;
 mod answers;
@@ -21,7 +21,7 @@ mod checks;
 mod fleet;
 mod hostile;
 mod log;
-mod mesh;
+pub mod mesh;
 mod networks;
 mod panics;
 mod policy;

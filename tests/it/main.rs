@@ -1,9 +1,13 @@
 //! The integration tests, one binary: the library's rules here, the service's from `config` on.
 
 #[cfg(feature = "server")]
+mod burst;
+#[cfg(feature = "server")]
 mod captures;
 #[cfg(feature = "server")]
 mod cli;
+#[cfg(feature = "server")]
+mod compose;
 #[cfg(feature = "server")]
 mod config;
 mod conformance;

@@ -1,5 +1,6 @@
 //! Tests of the signing keys, their JWKS and the claims of a token.
 
+use super::caller::{self, Caller};
 use super::{Algorithm, Arguments, SigningKey, claims, kept_key, parse_claim, parse_seconds};
 use clap::Parser;
 use jsonwebtoken::jwk::JwkSet;
@@ -15,7 +16,8 @@ struct Line {
 
 fn claims_of(flags: &[&str]) -> Value {
     let line = Line::try_parse_from(["token"].iter().chain(flags)).unwrap();
-    claims(&line.arguments, 1_700_000_000)
+    let [caller] = &line.arguments.callers()[..] else { panic!("not one caller: {flags:?}") };
+    claims(&line.arguments, caller, 1_700_000_000)
 }
 
 fn verified(key: &SigningKey, token: &str) -> Value {
@@ -49,6 +51,16 @@ fn flags_become_claims_and_claim_has_the_last_word() {
     });
     assert_eq!(claims_of(&flags), expected);
     assert_eq!(claims_of(&["--sub=a", "--claim=sub=7", "--claim=exp=1", "--claim=iat=null"])["sub"], 7);
+    let (caller, alone) = (["--caller= a  p:5/1m x "], ["--sub=a", "--capability=p:5/1m", "--capability=x"]);
+    assert_eq!(claims_of(&caller), claims_of(&alone));
+    assert!(Line::try_parse_from(["token", "--caller=a", "--sub=b"]).is_err());
+}
+
+#[test]
+fn a_curl_line_is_one_comment_and_one_command() {
+    let caller = Caller { sub: Some("a\nrm".into()), capabilities: vec!["p:5/1m".into()] };
+    let expected = "# a rm p:5/1m\ncurl -isS -H 'Authorization: Bearer x.y.z' 'http://h/[1-6]'";
+    assert_eq!(caller.curl("http://h/[1-6]", "x.y.z"), expected);
 }
 
 #[test]
@@ -60,6 +72,10 @@ fn wrong_values_say_what_to_write() {
     says(parse_claim("=1").unwrap_err(), "NAME=JSON");
     for wrong in ["", "1", "999ms", "-1s", "soon"] {
         says(parse_seconds(wrong).unwrap_err(), "1h30m");
+    }
+    says(caller::parse(" ").unwrap_err(), "'alice prefix:rate:5/1m'");
+    for wrong in ["", "localhost", "http://h/'; rm", "http://h/\n"] {
+        says(caller::parse_url(wrong).unwrap_err(), "http://localhost:8000/");
     }
 }
 
