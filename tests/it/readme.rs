@@ -26,16 +26,6 @@ fn block(language: &str, holding: &str) -> String {
     block
 }
 
-fn config(text: &str) -> Config {
-    Config::parse("tollgate.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
-}
-
-#[test]
-fn every_key_is_shown_with_its_default() {
-    let (every, smallest) = (block("yaml", "window_bounds"), blocks("yaml").remove(0));
-    assert_eq!(format!("{:?}", config(&every)), format!("{:?}", config(&smallest)));
-}
-
 #[test]
 fn the_mistake_is_shown_as_it_is() {
     let mistakes =
@@ -90,11 +80,19 @@ fn the_istio_filter_is_accepted_by_envoy() {
 }
 
 #[test]
+fn the_composition_is_started_as_its_file_says() {
+    let compose = read("docker-compose.yml");
+    for line in block("sh", "docker compose").lines() {
+        assert!(compose.contains(&format!("#   {line}\n")), "docker-compose.yml does not say: {line}");
+    }
+}
+
+#[test]
 fn every_command_is_there() {
     let help = Command::new(env!("CARGO_BIN_EXE_tollgate")).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let readme = read("README.md");
-    for command in ["serve", "check", "replay", "token"] {
+    for command in ["serve", "check", "replay", "schema", "health", "token"] {
         assert!(readme.contains(&format!("| `tollgate {command}")), "{command} is not in the README");
         assert!(help.contains(&format!("\n  {command} ")), "{command} is not in --help");
     }

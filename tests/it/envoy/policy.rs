@@ -62,7 +62,8 @@ fn every_caller_rule() {
     let mesh = Mesh::patched(&format!("{PLAIN}{RULES}"), &EVERYTHING);
     let rate = &["prefix:rate:9/24h"][..];
     let pro = mesh.sign(json!({"sub": "pro", "plan": "pro"}));
-    let cases: [(String, &str, &[(&str, &str)], &[u16]); 17] = [
+    type Case<'c> = (String, &'c str, &'c [(&'c str, &'c str)], &'c [u16]);
+    let cases: [Case<'_>; 17] = [
         (mesh.token("mallory", rate), "/", &[], &[403]),
         (mesh.token("alice", rate), "/nothing-here", &[], &[404]),
         (mesh.token("alice", rate), "/./odd", &[], &[400]),

@@ -23,7 +23,7 @@ fn a_malformed_capability_is_told_on_every_answer_one_line_each() {
     let alone = mesh.get(&mesh.token("alone", &["prefix:rate:fast"]));
     assert_eq!((alone.status, alone.header("retry-after")), (429, None), "{alone:?}");
     assert_eq!(warnings(&alone), [malformed("fast")]);
-    assert!(alone.body.contains("The token permits no requests."), "{alone:?}");
+    assert!(alone.body.contains("This caller is permitted no requests."), "{alone:?}");
 
     let many: Vec<String> = (0..20).map(|number| format!("prefix:rate:{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).chain(["prefix:rate:9/24h"]).collect();
