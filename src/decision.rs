@@ -83,15 +83,41 @@ pub enum Reason {
 }
 
 /// What the store answered to a charge.
+#[derive(Default)]
 pub(crate) struct Taken {
     /// The rates that apply to the caller, shortest window first.
     pub applied: SmallVec<[Rate; 8]>,
     /// The refusing rate with the longest wait; `None` if everything was taken.
     pub refused: Option<Refused>,
+    /// The same of limits that are only observed.
+    pub observed: Option<Refused>,
+    /// What the limits' allowances hold now, by the limits' numbers, where it is asked for.
+    pub readings: SmallVec<[(usize, Reading); 2]>,
+}
+
+/// What an allowance holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Whole units that it holds now.
+    pub remaining: u64,
+    /// Nanoseconds until it holds one more; 0 if it is full.
+    pub next_unit: u64,
+    /// Nanoseconds until it is full.
+    pub full_in: u64,
+}
+
+/// What a rate belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The caller.
+    Callers,
+    /// The limit of this number.
+    Limit(usize),
 }
 
 /// A rate that did not permit a request.
 pub(crate) struct Refused {
+    pub by: By,
     pub rate: Rate,
     /// Nanoseconds until the request fits; `None` if it never does.
     pub wait: Option<NonZeroU64>,
@@ -181,6 +207,16 @@ impl<'t> Decision<'t> {
     /// One warning per malformed capability of the token, in token order, whatever the verdict.
     pub fn warnings(&self) -> impl ExactSizeIterator<Item = Warning<'t>> {
         self.malformed.iter().map(|capability| Warning::malformed_rate(capability))
+    }
+}
+
+impl Refused {
+    /// Keeps the longest wait, "never" being the longest; the first on a tie.
+    pub(crate) fn worsen(worst: &mut Option<Self>, other: Self) {
+        let rank = |refused: &Self| refused.wait.map_or(u64::MAX, NonZeroU64::get);
+        if worst.as_ref().is_none_or(|known| rank(&other) > rank(known)) {
+            *worst = Some(other);
+        }
     }
 }
 

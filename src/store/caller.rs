@@ -1,15 +1,15 @@
 //! One caller's allowances: created, remembered, weighed together, taken all or none.
 
-use crate::decision::{Refused, Taken};
+use crate::decision::{By, Refused, Taken};
 use crate::rate::Rate;
 use crate::store::gcra::{Fit, Terms, debt};
 use crate::store::key::Key;
 use crate::time::Now;
 use smallvec::SmallVec;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// A caller that has state. Two allowances stay within the table's entry.
+#[derive(Clone)]
 pub(crate) struct Caller {
     pub key: Key,
     /// Sorted by rate: shortest window first, then lowest count.
@@ -17,6 +17,7 @@ pub(crate) struct Caller {
 }
 
 /// The state of one allowance, in nanoseconds of the clock.
+#[derive(Clone)]
 struct State {
     rate: Rate,
     /// When it is full again.
@@ -52,7 +53,7 @@ impl Caller {
         if refused.is_none() {
             self.allowances.iter_mut().filter(|state| !state.is_forgotten(now)).for_each(|state| state.take(cost, now));
         }
-        Taken { applied: self.applied(now).map(|state| state.rate).collect(), refused }
+        Taken { applied: self.applied(now).map(|state| state.rate).collect(), refused, ..Taken::default() }
     }
 
     pub(crate) fn look(&self, now: Now) -> Vec<Allowance> {
@@ -91,9 +92,7 @@ impl Caller {
                 Fit::Wait(wait) => Some(wait),
                 Fit::Never => None,
             };
-            if longest.as_ref().is_none_or(|known| rank(wait) > rank(known.wait)) {
-                longest = Some(Refused { rate: state.rate, wait });
-            }
+            Refused::worsen(&mut longest, Refused { by: By::Callers, rate: state.rate, wait });
         }
         longest
     }
@@ -126,9 +125,4 @@ impl State {
             remembered: !self.is_forgotten(now),
         }
     }
-}
-
-/// Orders waits: `None`, never, is longer than any.
-fn rank(wait: Option<NonZeroU64>) -> u64 {
-    wait.map_or(u64::MAX, NonZeroU64::get)
 }

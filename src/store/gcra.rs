@@ -3,24 +3,25 @@
 //! An allowance is one instant, its theoretical arrival time (`tat`): the moment it will be full again.
 //!
 //! ```text
-//! interval  = max(floor(window / count), 1)                    what one unit costs, in nanoseconds
-//! tolerance = min(window, interval * (count + 1) - 1)          how much debt is permitted
+//! interval  = max(floor(window / count), 1)                                what one unit costs, in nanoseconds
+//! tolerance = min(floor(burst * window / count), interval * (burst + 1) - 1)   how much debt is permitted
 //! debt      = tat - now, at least 0
 //! need      = debt + cost * interval
 //! fits      iff need <= tolerance;  wait = need - tolerance;  never iff cost * interval > tolerance
 //! taken:    tat = max(tat, now) + cost * interval
 //! remaining = floor((tolerance - debt) / interval)
+//! next unit in debt + (remaining + 1) * interval - tolerance, while remaining < burst
 //! ```
 //!
-//! The tolerance is not simply the window: the interval is rounded down, so that `7/10ns` (interval 1) would
+//! The burst is the count, unless a limit says otherwise. The tolerance is then not simply the window: the interval is rounded down, so that `7/10ns` (interval 1) would
 //! permit 10 calls at once. Capped at one nanosecond less than `count + 1` intervals, a full allowance is worth
 //! exactly `count` calls for every rate whose count does not exceed its window in nanoseconds. What is admitted
 //! over any time `t` is at most `count + floor((t + rest) / interval)`, where `rest`, the nanoseconds by which the
 //! tolerance exceeds `count` intervals, is less than one a call and 0 where `count` divides the window.
 //!
-//! Nothing wraps: count and window are at most 2^63 - 1, so `interval * (count + 1)` is below 2^64, and an
-//! instant is at most 2^63 - 1 with a debt of at most a window on top. A cost that saturates exceeds every
-//! tolerance, so it never fits.
+//! Nothing wraps: count and window are at most 2^63 - 1, so `interval * (count + 1)` is below 2^64, a larger burst
+//! saturates, and an instant is at most 2^63 - 1 with a debt of at most the tolerance on top. A cost that saturates
+//! exceeds every tolerance, so it never fits.
 
 use crate::rate::Rate;
 use std::num::NonZeroU64;
@@ -50,6 +51,15 @@ impl Terms {
         Self { interval, tolerance: rate.nanos().min(exactly_count) }
     }
 
+    /// The terms of a rate that permits `burst` units at once.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_burst(rate: Rate, burst: u64) -> Self {
+        let interval = (rate.nanos() / rate.count()).max(1);
+        let refill = u128::from(burst) * u128::from(rate.nanos()) / u128::from(rate.count());
+        let exactly_burst = u128::from(interval) * (u128::from(burst) + 1) - 1;
+        Self { interval, tolerance: u64::try_from(refill.min(exactly_burst)).unwrap_or(u64::MAX) }
+    }
+
     pub(crate) fn weigh(self, tat: u64, now: u64, cost: u64) -> Fit {
         let price = self.price(cost);
         if price > self.tolerance {
@@ -67,6 +77,12 @@ impl Terms {
     /// The units that an allowance holds.
     pub(crate) fn remaining(self, tat: u64, now: u64) -> u64 {
         self.tolerance.saturating_sub(debt(tat, now)) / self.interval
+    }
+
+    /// Nanoseconds until an allowance that holds fewer than `burst` units holds one more.
+    pub(crate) fn next_unit(self, tat: u64, now: u64) -> u64 {
+        let units = self.interval.saturating_mul(self.remaining(tat, now) + 1);
+        debt(tat, now).saturating_add(units).saturating_sub(self.tolerance)
     }
 
     fn price(self, cost: u64) -> u64 {

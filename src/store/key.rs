@@ -33,6 +33,16 @@ impl KeySpace {
 }
 
 impl Key {
+    /// The key of what all share that find no room; no name hashes to it but by a chance of 2^-128.
+    #[cfg(feature = "server")]
+    pub(crate) const SHARED: Self = Self([0; 2]);
+
+    /// Chooses among `parts`, independently of [`Key::bucket`].
+    #[cfg(feature = "server")]
+    pub(crate) fn part(self, parts: usize) -> usize {
+        ((u128::from(self.0[0]) * parts as u128) >> 64) as usize
+    }
+
     /// Chooses among `shards`, independently of [`Key::bucket`], and on purpose not evenly: the first gets 1.5 times
     /// the mean, falling to 0.75 times for the last. A table doubles when it is full; if all shards held the same
     /// number, all would double at the same moment, and the memory per caller would swing by a factor of two.

@@ -56,6 +56,16 @@ impl MemoryStore {
         taken
     }
 
+    /// How `cost` units of every rate that applies to the caller would fit, without touching anything.
+    #[cfg(feature = "server")]
+    pub(crate) fn weigh(&self, key: Key, rates: &[Rate], cost: u64, clock: &dyn Clock) -> Taken {
+        let table = self.lock(key);
+        let now = clock.now();
+        let known = table.callers.find(key.bucket(), |caller| caller.key == key);
+        let mut caller = known.map_or_else(|| Caller::new(key), Caller::clone);
+        caller.take(rates, cost, now)
+    }
+
     /// The caller's allowances, without touching them.
     pub(crate) fn look(&self, key: Key, clock: &dyn Clock) -> Vec<Allowance> {
         let table = self.lock(key);

@@ -1,0 +1,104 @@
+//! Takes a group of charges together: all of them, or none.
+//!
+//! Every limit has a table of its own and a request charges it once, so locks are taken in the order of the limits, that
+//! of a limit's overflow after its shard's, and the caller's last. All are held until it is decided.
+
+use crate::decision::{By, Refused, Taken};
+use crate::rate::Rate;
+use crate::store::gcra::Fit;
+use crate::store::key::Key;
+use crate::store::limit::{LimitTable, Place};
+use crate::store::memory::MemoryStore;
+use crate::store::meter::Moment;
+use crate::time::Clock;
+use smallvec::SmallVec;
+use std::num::NonZeroU64;
+
+/// Units that a request asks of one limit.
+pub(crate) struct Charge<'l> {
+    /// Its number, by which locks are ordered.
+    pub number: usize,
+    pub table: &'l LimitTable,
+    pub rate: Rate,
+    pub key: Key,
+    /// What new keys share by, where the table is full.
+    pub wider: Key,
+    pub cost: u64,
+    /// Whether it is only observed: it is taken where it fits and holds up nobody.
+    pub is_observed: bool,
+}
+
+/// Units that a request asks of a caller's rates.
+pub(crate) struct CallerCharge<'l> {
+    pub callers: &'l MemoryStore,
+    pub key: Key,
+    pub rates: &'l [Rate],
+    pub cost: u64,
+}
+
+/// How long a key waits that found no room.
+const NO_ROOM: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
+
+/// Takes all of `charges`, which are in the order of their limits, and of the caller's, or none. `reads` says whether
+/// what the limits' allowances hold is asked for.
+pub(crate) fn take(
+    charges: &[Charge<'_>],
+    caller: Option<&CallerCharge<'_>>,
+    now: Moment,
+    clock: &dyn Clock,
+    reads: bool,
+) -> Taken {
+    debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
+    let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
+    let (mut refused, mut observed): (Option<Refused>, Option<Refused>) = (None, None);
+    for charge in charges {
+        let place = charge.place(refused.is_none(), now);
+        let refusal = charge.weigh(&place, now);
+        weighed.push((place, refusal.is_none()));
+        if let Some(refusal) = refusal {
+            Refused::worsen(if charge.is_observed { &mut observed } else { &mut refused }, refusal);
+        }
+    }
+    let mut taken = match (caller, &refused) {
+        (None, _) => Taken::default(),
+        (Some(caller), None) => caller.callers.take(caller.key, caller.rates, caller.cost, clock),
+        (Some(caller), Some(_)) => caller.callers.weigh(caller.key, caller.rates, caller.cost, clock),
+    };
+    if let Some(refusal) = refused {
+        let of_caller = taken.refused.replace(refusal);
+        of_caller.into_iter().for_each(|of_caller| Refused::worsen(&mut taken.refused, of_caller));
+    }
+    let all_fit = taken.refused.is_none();
+    for (charge, (place, fits)) in charges.iter().zip(weighed) {
+        let level = if all_fit && fits { place.take(charge.cost, now) } else { place.level };
+        if reads {
+            taken.readings.push((charge.number, charge.table.meter.read(level, now)));
+        }
+    }
+    taken.observed = observed;
+    taken
+}
+
+impl Charge<'_> {
+    /// The place of the allowance. What follows a refusal is only looked at, so that no state is made for it, and so is
+    /// what costs nothing.
+    fn place(&self, may_take: bool, now: Moment) -> Place<'_> {
+        match may_take && self.cost > 0 {
+            true => self.table.place(self.key, self.wider, now),
+            false => self.table.look(self.key),
+        }
+    }
+
+    /// Why it does not fit, if it does not.
+    fn weigh(&self, place: &Place<'_>, now: Moment) -> Option<Refused> {
+        let by = By::Limit(self.number);
+        if !place.is_room() {
+            return Some(Refused { by, rate: self.rate, wait: Some(NO_ROOM) });
+        }
+        match self.table.meter.weigh(place.level, now, self.cost) {
+            Fit::Fits => None,
+            Fit::Wait(wait) => Some(Refused { by, rate: self.rate, wait: Some(wait) }),
+            Fit::Never => Some(Refused { by, rate: self.rate, wait: None }),
+        }
+    }
+}

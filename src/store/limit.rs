@@ -1,0 +1,279 @@
+//! The allowances of one limit: a table in shards that holds so many keys and no more.
+//!
+//! An allowance that is full is worth what one is that does not exist, so full ones make room first. Where every key in
+//! sight has spent something, the limit says what becomes of a new one: it shares an allowance with others, takes the
+//! place of the key that was seen least recently, or is refused.
+
+use crate::store::key::Key;
+use crate::store::meter::{Level, Meter, Moment};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most shards of a table, and the fewest keys that make another shard worth it.
+const SHARDS: usize = 64;
+const KEYS_A_SHARD: usize = 256;
+
+/// Buckets looked at for room by a new key that finds the table full.
+const STEP: usize = 64;
+
+/// The most wider networks that overflow has an allowance each for; those beyond share one.
+const WIDER: usize = 4096;
+
+/// What becomes of a new key where the table is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It shares an allowance with the other new keys of its wider network, or with all.
+    Overflow,
+    /// It takes the place of the key that was seen least recently, which is forgiven what it spent.
+    Evict,
+    /// It is refused.
+    Refuse,
+}
+
+/// The allowances of one limit.
+pub(crate) struct LimitTable {
+    pub meter: Meter,
+    max_keys: usize,
+    when_full: WhenFull,
+    shards: Box<[Mutex<Table>]>,
+    overflow: Mutex<HashTable<Entry>>,
+    /// Keys in all shards, those that a request has reserved room for included.
+    live: AtomicUsize,
+    counts: Counts,
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    entries: HashTable<Entry>,
+    /// The bucket that the next search for room starts at.
+    cursor: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    key: Key,
+    level: Level,
+    seen: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    evicted: AtomicU64,
+    forgiven: AtomicU64,
+    overflowed: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// What a limit's table has come through, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableCounts {
+    /// Keys that it holds.
+    pub live: usize,
+    /// Full allowances that made room.
+    pub evicted: u64,
+    /// Keys that were forgotten although they had spent something.
+    pub forgiven: u64,
+    /// Requests that shared an allowance, because there was no room.
+    pub overflowed: u64,
+    /// Requests that were refused, because there was no room.
+    pub refused: u64,
+}
+
+/// The place of one key's allowance, locked.
+pub(crate) struct Place<'l> {
+    limit: &'l LimitTable,
+    key: Key,
+    room: Room<'l>,
+    pub level: Level,
+}
+
+enum Room<'l> {
+    /// It is in the table.
+    Known(MutexGuard<'l, Table>),
+    /// It is not, and may be added.
+    Reserved(MutexGuard<'l, Table>),
+    /// It is not, and may take the place of another key.
+    Taken(MutexGuard<'l, Table>),
+    /// It shares an allowance.
+    Shared(MutexGuard<'l, HashTable<Entry>>, Key),
+    /// There is none.
+    None,
+    /// It is only looked at.
+    Unasked,
+}
+
+impl LimitTable {
+    pub(crate) fn new(meter: Meter, max_keys: usize, when_full: WhenFull) -> Self {
+        let shards = (max_keys / KEYS_A_SHARD).clamp(1, SHARDS);
+        Self {
+            meter,
+            max_keys,
+            when_full,
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            overflow: Mutex::default(),
+            live: AtomicUsize::new(0),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Locks the place of `key`. A key that is not known finds room for itself; where there is none it goes by
+    /// `when_full`, sharing by `wider`.
+    pub(crate) fn place(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
+        let mut table = self.lock(key);
+        if let Some(entry) = table.entries.find(key.bucket(), |entry| entry.key == key) {
+            let level = entry.level;
+            return Place { limit: self, key, room: Room::Known(table), level };
+        }
+        if self.reserve() || table.reclaim(self, now) {
+            return Place { limit: self, key, room: Room::Reserved(table), level: Level::default() };
+        }
+        match self.when_full {
+            WhenFull::Evict if !table.entries.is_empty() => {
+                Place { limit: self, key, room: Room::Taken(table), level: Level::default() }
+            }
+            WhenFull::Refuse => {
+                self.counts.refused.fetch_add(1, Relaxed);
+                Place { limit: self, key, room: Room::None, level: Level::default() }
+            }
+            WhenFull::Overflow | WhenFull::Evict => {
+                drop(table);
+                self.share(key, wider, now)
+            }
+        }
+    }
+
+    /// The level of `key`, without a place for it.
+    pub(crate) fn look(&self, key: Key) -> Place<'_> {
+        let table = self.lock(key);
+        let level = table.entries.find(key.bucket(), |entry| entry.key == key).map_or(Level::default(), |entry| entry.level);
+        Place { limit: self, key, room: Room::Unasked, level }
+    }
+
+    /// The allowance that `key` shares with others of its wider network.
+    fn share(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
+        self.counts.overflowed.fetch_add(1, Relaxed);
+        let mut shared = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.len() >= WIDER.min(self.max_keys) {
+            shared.retain(|entry| !self.meter.is_full(entry.level, now));
+        }
+        let find = |key: Key| shared.find(key.bucket(), |entry| entry.key == key).map(|entry| entry.level);
+        let (wider, level) = match find(wider) {
+            Some(level) => (wider, level),
+            None if shared.len() < WIDER.min(self.max_keys) => (wider, Level::default()),
+            None => (Key::SHARED, find(Key::SHARED).unwrap_or_default()),
+        };
+        Place { limit: self, key, room: Room::Shared(shared, wider), level }
+    }
+
+    fn reserve(&self) -> bool {
+        self.live.fetch_update(Relaxed, Relaxed, |live| (live < self.max_keys).then_some(live + 1)).is_ok()
+    }
+
+    /// Drops allowances that are full, a shard at a time.
+    pub(crate) fn trim(&self, now: Moment) {
+        for shard in &self.shards {
+            let mut table = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = table.entries.len();
+            table.entries.retain(|entry| !self.meter.is_full(entry.level, now));
+            self.live.fetch_sub(before - table.entries.len(), Relaxed);
+            if table.entries.len() < table.entries.capacity() / 4 {
+                let wanted = table.entries.len() * 2;
+                table.entries.shrink_to(wanted, |entry| entry.key.bucket());
+            }
+        }
+        let mut shared = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|entry| !self.meter.is_full(entry.level, now));
+    }
+
+    pub(crate) fn counts(&self) -> TableCounts {
+        let Counts { evicted, forgiven, overflowed, refused } = &self.counts;
+        TableCounts {
+            live: self.live.load(Relaxed),
+            evicted: evicted.load(Relaxed),
+            forgiven: forgiven.load(Relaxed),
+            overflowed: overflowed.load(Relaxed),
+            refused: refused.load(Relaxed),
+        }
+    }
+
+    fn lock(&self, key: Key) -> MutexGuard<'_, Table> {
+        self.shards[key.part(self.shards.len())].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Drops one full allowance of those in sight, for another to take its room.
+    fn reclaim(&mut self, limit: &LimitTable, now: Moment) -> bool {
+        for _ in 0..STEP.min(self.entries.num_buckets()) {
+            self.cursor = (self.cursor + 1) % self.entries.num_buckets();
+            if let Ok(entry) = self.entries.get_bucket_entry(self.cursor)
+                && limit.meter.is_full(entry.get().level, now)
+            {
+                entry.remove();
+                limit.counts.evicted.fetch_add(1, Relaxed);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Drops the key of those in sight that was seen least recently.
+    fn evict(&mut self, limit: &LimitTable) {
+        let buckets = self.entries.num_buckets();
+        let in_sight = (0..STEP.min(buckets)).map(|step| (self.cursor + 1 + step) % buckets);
+        let seen = |&bucket: &usize| self.entries.get_bucket(bucket).map(|entry| entry.seen);
+        let oldest = in_sight.filter(|bucket| seen(bucket).is_some()).min_by_key(|bucket| seen(bucket));
+        // No bucket in sight is in use: any that is will do.
+        let oldest = oldest.or_else(|| (0..buckets).find(|bucket| seen(bucket).is_some()));
+        self.cursor = (self.cursor + STEP) % buckets;
+        if let Some(Ok(entry)) = oldest.map(|bucket| self.entries.get_bucket_entry(bucket)) {
+            entry.remove();
+            limit.counts.forgiven.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn put(&mut self, key: Key, level: Level, seen: u64) {
+        put(&mut self.entries, Entry { key, level, seen });
+    }
+}
+
+fn put(entries: &mut HashTable<Entry>, new: Entry) {
+    match entries.entry(new.key.bucket(), |entry| entry.key == new.key, |entry| entry.key.bucket()) {
+        Slot::Occupied(mut entry) => *entry.get_mut() = new,
+        Slot::Vacant(entry) => drop(entry.insert(new)),
+    }
+}
+
+impl Place<'_> {
+    /// Whether there is an allowance to take from.
+    pub(crate) fn is_room(&self) -> bool {
+        !matches!(self.room, Room::None)
+    }
+
+    /// Takes `cost` units, which fit.
+    pub(crate) fn take(mut self, cost: u64, now: Moment) -> Level {
+        self.level = self.limit.meter.take(self.level, now, cost);
+        let (key, level, seen) = (self.key, self.level, now.monotonic);
+        match std::mem::replace(&mut self.room, Room::Unasked) {
+            Room::Known(mut table) | Room::Reserved(mut table) => table.put(key, level, seen),
+            Room::Taken(mut table) => {
+                table.evict(self.limit);
+                table.put(key, level, seen);
+            }
+            Room::Shared(mut shared, wider) => put(&mut shared, Entry { key: wider, level, seen }),
+            Room::None | Room::Unasked => {}
+        }
+        level
+    }
+}
+
+/// Room that was reserved and not taken is given back.
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Room::Reserved(_) = self.room {
+            self.limit.live.fetch_sub(1, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How a limit counts: rolling (GCRA) or in windows of the calendar, with one state and one set of questions for both.
+
+use crate::decision::Reading;
+use crate::rate::Rate;
+use crate::store::fixed_window::{FixedWindow, Used};
+use crate::store::gcra::{Fit, Terms, debt};
+
+/// How a limit counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meter {
+    /// Units come back evenly.
+    Rolling {
+        terms: Terms,
+        burst: u64,
+    },
+    /// All units come back at the start of a window.
+    Fixed(FixedWindow),
+}
+
+/// A moment on both clocks, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub monotonic: u64,
+    /// Since the Unix epoch; only told where a limit asks for the calendar.
+    pub unix: u64,
+}
+
+/// The state of one allowance; its default is a full one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// When it is full again, or the index of the window.
+    at: u64,
+    /// What was used in that window.
+    used: u64,
+}
+
+impl Meter {
+    pub(crate) fn rolling(rate: Rate, burst: u64) -> Self {
+        Self::Rolling { terms: Terms::with_burst(rate, burst), burst }
+    }
+
+    pub(crate) fn fixed(rate: Rate) -> Self {
+        Self::Fixed(FixedWindow::new(rate.count(), rate.nanos()))
+    }
+
+    pub(crate) fn weigh(&self, level: Level, now: Moment, cost: u64) -> Fit {
+        match self {
+            Self::Rolling { terms, .. } => terms.weigh(level.at, now.monotonic, cost),
+            Self::Fixed(window) => window.weigh(level.used(), now.unix, cost),
+        }
+    }
+
+    pub(crate) fn take(&self, level: Level, now: Moment, cost: u64) -> Level {
+        match self {
+            Self::Rolling { terms, .. } => Level { at: terms.take(level.at, now.monotonic, cost), used: 0 },
+            Self::Fixed(window) => window.take(level.used(), now.unix, cost).into(),
+        }
+    }
+
+    /// Whether it is worth no more than an allowance that does not exist.
+    pub(crate) fn is_full(&self, level: Level, now: Moment) -> bool {
+        match self {
+            Self::Rolling { .. } => debt(level.at, now.monotonic) == 0,
+            Self::Fixed(window) => window.used(level.used(), now.unix).units == 0,
+        }
+    }
+
+    pub(crate) fn read(&self, level: Level, now: Moment) -> Reading {
+        match self {
+            Self::Rolling { terms, burst } => {
+                let remaining = terms.remaining(level.at, now.monotonic).min(*burst);
+                let next = if remaining < *burst { terms.next_unit(level.at, now.monotonic) } else { 0 };
+                Reading { remaining, next_unit: next, full_in: debt(level.at, now.monotonic) }
+            }
+            Self::Fixed(window) => {
+                let used = window.used(level.used(), now.unix);
+                let next = if used.units > 0 { window.until_next(used, now.unix) } else { 0 };
+                Reading { remaining: window.remaining(used, now.unix), next_unit: next, full_in: next }
+            }
+        }
+    }
+}
+
+impl Level {
+    fn used(self) -> Used {
+        Used { index: self.at, units: self.used }
+    }
+}
+
+impl From<Used> for Level {
+    fn from(used: Used) -> Self {
+        Self { at: used.index, used: used.units }
+    }
+}
