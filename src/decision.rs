@@ -9,6 +9,7 @@ use crate::warning::Warning;
 use smallvec::SmallVec;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a limiter decided of one request. It borrows the token's texts; nothing is formatted until asked for.
@@ -18,6 +19,9 @@ pub struct Decision<'t> {
     verdict: Verdict<'t>,
     limits: Rates<'t>,
     malformed: Malformed<'t>,
+    /// The limit that refused it, where it is not the caller's rates.
+    by: Option<Arc<str>>,
+    quotas: SmallVec<[Quota; 1]>,
     observed: Option<Box<Decision<'t>>>,
 }
 
@@ -91,13 +95,26 @@ pub(crate) struct Taken {
     pub refused: Option<Refused>,
     /// The same of limits that are only observed.
     pub observed: Option<Refused>,
-    /// What the limits' allowances hold now, by the limits' numbers, where it is asked for.
-    pub readings: SmallVec<[(usize, Reading); 2]>,
+    /// What clients may be told of allowances, where it is asked for.
+    pub quotas: SmallVec<[Quota; 1]>,
+}
+
+/// What a client may be told of an allowance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct Quota {
+    /// The limit's name; `None` for a rate of the caller.
+    pub name: Option<Arc<str>>,
+    /// The rate.
+    pub rate: Rate,
+    /// What the allowance holds.
+    pub reading: Reading,
 }
 
 /// What an allowance holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+#[doc(hidden)]
+pub struct Reading {
     /// Whole units that it holds now.
     pub remaining: u64,
     /// Nanoseconds until it holds one more; 0 if it is full.
@@ -107,12 +124,13 @@ pub(crate) struct Reading {
 }
 
 /// What a rate belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The caller.
     Callers,
-    /// The limit of this number.
-    Limit(usize),
+    /// The limit of this name.
+    #[cfg(feature = "server")]
+    Limit(Arc<str>),
 }
 
 /// A rate that did not permit a request.
@@ -127,7 +145,7 @@ impl<'t> Decision<'t> {
     /// A verdict that is reached without asking about any rate.
     #[cfg(feature = "server")]
     pub(crate) fn without_rates(verdict: Verdict<'t>, malformed: Malformed<'t>) -> Self {
-        Self { verdict, limits: Rates::default(), malformed, observed: None }
+        Self { verdict, limits: Rates::default(), malformed, by: None, quotas: SmallVec::new(), observed: None }
     }
 
     /// The same, with a refusal beside it that is only observed.
@@ -154,14 +172,23 @@ impl<'t> Decision<'t> {
     pub(crate) fn of(plan: Plan<'t>, malformed: Malformed<'t>, take: impl FnOnce(&[Rate]) -> Taken) -> Self {
         let (verdict, limits) = match plan {
             Plan::Deny(denial) => (Verdict::Denied(denial), Rates::default()),
-            Plan::Unrestricted => (Verdict::Allowed, Rates::default()),
             Plan::Zero(rates) => (Verdict::RateExceeded { limit: HeldRate::ZERO, retry_after: None }, rates),
-            Plan::Charge(rates) => {
-                let taken = take(&rates);
-                (taken.verdict(), taken.applied.into_iter().collect())
-            }
+            Plan::Charge(rates) => return Self::taken(take(&rates), malformed),
         };
-        Self { verdict, limits, malformed, observed: None }
+        Self { verdict, limits, malformed, by: None, quotas: SmallVec::new(), observed: None }
+    }
+
+    fn taken(taken: Taken, malformed: Malformed<'t>) -> Self {
+        let by = taken.refused.as_ref().and_then(Refused::limit);
+        let observed = taken.observed.map(|refused| {
+            let by = refused.limit();
+            let verdict = Verdict::exceeded(Some(&refused));
+            let (limits, quotas) = (Rates::default(), SmallVec::new());
+            Box::new(Self { verdict, limits, malformed: Malformed::new(), by, quotas, observed: None })
+        });
+        let verdict = Verdict::exceeded(taken.refused.as_ref());
+        let limits = taken.applied.into_iter().collect();
+        Self { verdict, limits, malformed, by, quotas: taken.quotas, observed }
     }
 
     /// Whether the request goes on.
@@ -186,13 +213,27 @@ impl<'t> Decision<'t> {
         }
     }
 
-    /// What refused the request: a caller rule, a section of the configuration; `None` for an identity.
+    /// What clients may be told of allowances, where it was asked for: limits first, then the caller's rates.
+    #[cfg(feature = "server")]
+    #[doc(hidden)]
+    pub fn quotas(&self) -> &[Quota] {
+        &self.quotas
+    }
+
+    /// The same with what clients may be told of the caller's rates.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_quotas(mut self, quotas: impl IntoIterator<Item = Quota>) -> Self {
+        self.quotas.extend(quotas);
+        self
+    }
+
+    /// What refused the request: a limit, a caller rule, a section of the configuration; `None` for an identity.
     #[cfg(feature = "server")]
     #[doc(hidden)]
     pub fn refused_by(&self) -> Option<&str> {
         match &self.verdict {
             Verdict::Allowed | Verdict::Unauthenticated(_) => None,
-            Verdict::RateExceeded { .. } => Some("callers"),
+            Verdict::RateExceeded { .. } => Some(self.by.as_deref().unwrap_or("callers")),
             Verdict::Denied(denial) => denial.rule(),
             Verdict::Unavailable(Unavailable::Client) => Some("client"),
         }
@@ -211,6 +252,15 @@ impl<'t> Decision<'t> {
 }
 
 impl Refused {
+    /// The name of the limit, if it was one.
+    fn limit(&self) -> Option<Arc<str>> {
+        match &self.by {
+            By::Callers => None,
+            #[cfg(feature = "server")]
+            By::Limit(name) => Some(Arc::clone(name)),
+        }
+    }
+
     /// Keeps the longest wait, "never" being the longest; the first on a tie.
     pub(crate) fn worsen(worst: &mut Option<Self>, other: Self) {
         let rank = |refused: &Self| refused.wait.map_or(u64::MAX, NonZeroU64::get);
@@ -220,11 +270,11 @@ impl Refused {
     }
 }
 
-impl Taken {
-    fn verdict<'t>(&self) -> Verdict<'t> {
-        match &self.refused {
-            None => Verdict::Allowed,
-            Some(Refused { rate, wait }) => Verdict::RateExceeded {
+impl Verdict<'_> {
+    fn exceeded(refused: Option<&Refused>) -> Self {
+        match refused {
+            None => Self::Allowed,
+            Some(Refused { rate, wait, .. }) => Self::RateExceeded {
                 limit: (*rate).into(),
                 retry_after: wait.map(|nanos| Duration::from_nanos(nanos.get())),
             },

@@ -1,12 +1,16 @@
 //! The limiter as a library: holds each caller to the rates of its token, with the clock passed in.
 
-use crate::capability::{PrefixError, Prefixes};
-use crate::decision::Decision;
+use crate::capability::{Malformed, PrefixError, Prefixes};
+use crate::decision::{Decision, Taken};
 #[cfg(feature = "server")]
 use crate::decision::Verdict;
 use crate::plan::Plan;
+#[cfg(feature = "server")]
+use crate::rate::Rate;
 use crate::resolver::{DefaultResolver, Resolver};
 use crate::store::caller::Allowance;
+#[cfg(feature = "server")]
+use crate::store::group::CallerCharge;
 use crate::store::key::KeySpace;
 use crate::store::memory::MemoryStore;
 use crate::time::{Clock, SystemClock};
@@ -131,12 +135,39 @@ impl<R> Limiter<R> {
         C: AsRef<[u8]> + ?Sized + 't,
     {
         let principal = principal.as_ref();
+        let (plan, malformed) = self.plan(cx, principal, capabilities);
+        Decision::of(plan, malformed, |rates| match rates {
+            [] => Taken::default(),
+            rates => self.store.take(self.callers.key(principal), rates, cost, &*self.clock),
+        })
+    }
+
+    /// What the request is to be charged, and the malformed capabilities of its token.
+    pub(crate) fn plan<'t, X, C>(
+        &self,
+        cx: &X,
+        principal: &[u8],
+        capabilities: impl IntoIterator<Item = &'t C>,
+    ) -> (Plan<'t>, Malformed<'t>)
+    where
+        X: ?Sized,
+        R: Resolver<X>,
+        C: AsRef<[u8]> + ?Sized + 't,
+    {
         let mut carried = self.prefixes.read(capabilities);
         let resolved = self.resolver.resolve(cx, principal, &mut carried.rates);
-        let plan = Plan::new(resolved, carried.rates);
-        Decision::of(plan, carried.malformed, |rates| {
-            self.store.take(self.callers.key(principal), rates, cost, &*self.clock)
-        })
+        (Plan::new(resolved, carried.rates), carried.malformed)
+    }
+
+    /// The charge of `cost` units on each of `rates` of the caller `principal`.
+    #[cfg(feature = "server")]
+    pub(crate) fn charge<'l>(&'l self, principal: &[u8], rates: &'l [Rate], cost: u64) -> CallerCharge<'l> {
+        CallerCharge { callers: &self.store, key: self.callers.key(principal), rates, cost }
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     #[cfg(feature = "server")]

@@ -9,11 +9,10 @@ use smallvec::SmallVec;
 pub(crate) enum Plan<'t> {
     /// The resolver denied the request.
     Deny(Denial),
-    /// No rate applies.
-    Unrestricted,
     /// A zero rate stands among the rates: the request is refused whatever the store holds.
     Zero(Rates<'t>),
-    /// The caller spends units of each of these rates, which are sorted and no two alike.
+    /// The caller spends units of each of these rates, which are sorted and no two alike; without any it is
+    /// unrestricted.
     Charge(SmallVec<[Rate; 8]>),
 }
 
@@ -25,9 +24,6 @@ impl<'t> Plan<'t> {
         if rates.iter().any(|held| held.is_zero()) {
             rates.sort();
             return Self::Zero(rates);
-        }
-        if rates.is_empty() {
-            return Self::Unrestricted;
         }
         let mut charge: SmallVec<[Rate; 8]> = rates.iter().filter_map(|held| held.rate()).collect();
         charge.sort_unstable();

@@ -3,21 +3,23 @@
 //! Every limit has a table of its own and a request charges it once, so locks are taken in the order of the limits, that
 //! of a limit's overflow after its shard's, and the caller's last. All are held until it is decided.
 
-use crate::decision::{By, Refused, Taken};
+use crate::decision::{By, Quota, Refused, Taken};
 use crate::rate::Rate;
 use crate::store::gcra::Fit;
 use crate::store::key::Key;
 use crate::store::limit::{LimitTable, Place};
 use crate::store::memory::MemoryStore;
-use crate::store::meter::Moment;
+use crate::store::meter::{Level, Moment};
 use crate::time::Clock;
 use smallvec::SmallVec;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// Units that a request asks of one limit.
 pub(crate) struct Charge<'l> {
     /// Its number, by which locks are ordered.
     pub number: usize,
+    pub name: &'l Arc<str>,
     pub table: &'l LimitTable,
     pub rate: Rate,
     pub key: Key,
@@ -26,6 +28,8 @@ pub(crate) struct Charge<'l> {
     pub cost: u64,
     /// Whether it is only observed: it is taken where it fits and holds up nobody.
     pub is_observed: bool,
+    /// Whether clients are to be told of it.
+    pub is_told: bool,
 }
 
 /// Units that a request asks of a caller's rates.
@@ -39,14 +43,12 @@ pub(crate) struct CallerCharge<'l> {
 /// How long a key waits that found no room.
 const NO_ROOM: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
 
-/// Takes all of `charges`, which are in the order of their limits, and of the caller's, or none. `reads` says whether
-/// what the limits' allowances hold is asked for.
+/// Takes all of `charges`, which are in the order of their limits, and of the caller's, or none.
 pub(crate) fn take(
     charges: &[Charge<'_>],
     caller: Option<&CallerCharge<'_>>,
     now: Moment,
     clock: &dyn Clock,
-    reads: bool,
 ) -> Taken {
     debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
     let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
@@ -71,8 +73,8 @@ pub(crate) fn take(
     let all_fit = taken.refused.is_none();
     for (charge, (place, fits)) in charges.iter().zip(weighed) {
         let level = if all_fit && fits { place.take(charge.cost, now) } else { place.level };
-        if reads {
-            taken.readings.push((charge.number, charge.table.meter.read(level, now)));
+        if charge.is_told {
+            taken.quotas.push(charge.quota(level, now));
         }
     }
     taken.observed = observed;
@@ -89,16 +91,23 @@ impl Charge<'_> {
         }
     }
 
+    fn quota(&self, level: Level, now: Moment) -> Quota {
+        Quota { name: Some(Arc::clone(self.name)), rate: self.rate, reading: self.table.meter.read(level, now) }
+    }
+
+    fn refused(&self, wait: Option<NonZeroU64>) -> Refused {
+        Refused { by: By::Limit(Arc::clone(self.name)), rate: self.rate, wait }
+    }
+
     /// Why it does not fit, if it does not.
     fn weigh(&self, place: &Place<'_>, now: Moment) -> Option<Refused> {
-        let by = By::Limit(self.number);
         if !place.is_room() {
-            return Some(Refused { by, rate: self.rate, wait: Some(NO_ROOM) });
+            return Some(self.refused(Some(NO_ROOM)));
         }
         match self.table.meter.weigh(place.level, now, self.cost) {
             Fit::Fits => None,
-            Fit::Wait(wait) => Some(Refused { by, rate: self.rate, wait: Some(wait) }),
-            Fit::Never => Some(Refused { by, rate: self.rate, wait: None }),
+            Fit::Wait(wait) => Some(self.refused(Some(wait))),
+            Fit::Never => Some(self.refused(None)),
         }
     }
 }
