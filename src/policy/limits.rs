@@ -1,0 +1,224 @@
+//! The limits of a deployment: rates on keys of its choice.
+
+use super::facts::{Facts, Field, Value};
+use super::when::{Matcher, When};
+use super::{Mode, Needs};
+use crate::body;
+use crate::identity;
+use crate::network::{self, IpNet};
+use crate::rate::Rate;
+use crate::resolver::{Denial, DenialStatus};
+use crate::store::key::{Key, KeySpace};
+use crate::store::limit::WhenFull;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The longest part of a key, in bytes, after it has been normalised.
+const LONGEST: usize = 255;
+
+/// A limit.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    /// Its name, which is that of its state as well.
+    pub name: Arc<str>,
+    /// The requests that it is for.
+    pub when: When,
+    /// What it counts by; without parts, all requests share one allowance.
+    pub key: Vec<KeyPart>,
+    /// The rate.
+    pub rate: Rate,
+    /// How many units it permits at once.
+    pub burst: u64,
+    /// Whether its windows are aligned to the calendar.
+    pub is_fixed: bool,
+    /// When it is charged.
+    pub charge: ChargeAt,
+    /// How many keys it holds.
+    pub max_keys: usize,
+    /// What becomes of a new key where it holds so many.
+    pub when_full: WhenFull,
+    /// Whether clients are told of it.
+    pub advertise: bool,
+    /// Whether it is enforced.
+    pub mode: Mode,
+}
+
+/// When a limit is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChargeAt {
+    /// Before identity is looked at; what is taken is kept, whatever becomes of the request.
+    Entry,
+    /// With the caller's rates: all of them or none.
+    Admitted,
+    /// So many units at entry, and the rest of the cost with the caller's rates.
+    Split(u64),
+}
+
+/// A part of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPart {
+    /// Where it is read; the first that the request has counts.
+    pub first_of: Vec<Source>,
+    /// Whether it is the name of an account, of which there are many spellings.
+    pub normalize: bool,
+    /// What holds where the request has none.
+    pub on_missing: OnMissing,
+}
+
+/// Where a part of a key is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Source {
+    Field(Field),
+    /// The address of the client.
+    ClientAddress,
+    /// Its network: the address itself for IPv4, a prefix for IPv6.
+    ClientNetwork,
+    BodyJson(Vec<String>),
+    BodyForm(String),
+}
+
+/// What holds where a request lacks a part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    /// All requests without it share an allowance.
+    Shared,
+    /// The request is refused with 400.
+    Refuse,
+    /// The limit does not apply.
+    Skip,
+}
+
+/// What a request is counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keys {
+    pub key: Key,
+    /// What it shares an allowance by, where there is no room for its own.
+    pub wider: Key,
+}
+
+impl Limit {
+    /// What the limit asks of a request.
+    pub fn needs(&self) -> Needs {
+        let sources = || self.key.iter().flat_map(|part| &part.first_of);
+        let field = |field: &Field| sources().any(|source| *source == Source::Field(field.clone()));
+        let matched = Needs::of(std::iter::once(&self.when));
+        Needs {
+            path: matched.path || field(&Field::Path),
+            host: matched.host || field(&Field::Host),
+            client: matched.client || sources().any(|source| matches!(source, Source::ClientAddress | Source::ClientNetwork)),
+            has_rate: matched.has_rate,
+        }
+    }
+
+    /// The keys of a request; `None` if the limit does not apply to it.
+    pub(crate) fn keys(&self, facts: &Facts<'_>, space: &KeySpace) -> Result<Option<Keys>, Denial> {
+        if !self.when.matches(facts) {
+            return Ok(None);
+        }
+        let (mut own, mut wider, mut has_client) = (Parts::new(), Parts::new(), false);
+        for part in &self.key {
+            let Some(found) = part.read(facts).map_err(|why| self.denial(why))? else { return Ok(None) };
+            has_client |= found.wider.is_some();
+            wider.push((found.source, found.wider.clone().or(found.value.clone())));
+            own.push((found.source, found.value));
+        }
+        let key = |parts: &Parts<'_>| space.key_of(parts.iter().flat_map(|(source, value)| [Some(&source[..]), value.as_deref()]));
+        Ok(Some(Keys { key: key(&own), wider: if has_client { key(&wider) } else { Key::SHARED } }))
+    }
+
+    fn denial(&self, why: &'static str) -> Denial {
+        Denial::new(format!("limit {}: {why}", self.name)).with_rule(&*self.name).with_status(DenialStatus::BadRequest)
+    }
+}
+
+/// The parts of a key, each behind the number of the source it was read from.
+type Parts<'f> = SmallVec<[([u8; 1], Option<Cow<'f, [u8]>>); 2]>;
+
+struct Found<'f> {
+    source: [u8; 1],
+    /// `None`: missing, and shared by all requests that lack it.
+    value: Option<Cow<'f, [u8]>>,
+    /// The wider network of a client.
+    wider: Option<Cow<'f, [u8]>>,
+}
+
+impl KeyPart {
+    /// Reads the part; `None` if the limit is to be skipped.
+    fn read<'f>(&self, facts: &'f Facts<'_>) -> Result<Option<Found<'f>>, &'static str> {
+        for (source, number) in self.first_of.iter().zip(0..) {
+            if let Some(value) = source.read(facts) {
+                let value = if self.normalize { normalized(value) } else { value };
+                if value.len() > LONGEST {
+                    return Err("a part of its key has more than 255 bytes");
+                }
+                return Ok(Some(Found { source: [number], value: Some(value), wider: source.wider(facts) }));
+            }
+        }
+        match self.on_missing {
+            OnMissing::Shared => Ok(Some(Found { source: [u8::MAX], value: None, wider: None })),
+            OnMissing::Refuse => Err("the request lacks a part of its key"),
+            OnMissing::Skip => Ok(None),
+        }
+    }
+}
+
+impl Source {
+    fn read<'f>(&self, facts: &'f Facts<'_>) -> Option<Cow<'f, [u8]>> {
+        match self {
+            Self::Field(field) => only(facts, field),
+            Self::ClientAddress => facts.client.map(|client| network_bytes(IpNet::from(client))),
+            Self::ClientNetwork => facts.client.map(|client| network_bytes(network::prefix(client, facts.ipv6_prefix))),
+            Self::BodyJson(path) => body::json(facts.body?, path).map(|text| into_bytes(text)),
+            Self::BodyForm(field) => body::form(facts.body?, field).map(|text| into_bytes(text)),
+        }
+    }
+
+    /// The wider network, of a client.
+    fn wider<'f>(&self, facts: &Facts<'_>) -> Option<Cow<'f, [u8]>> {
+        match self {
+            Self::ClientAddress | Self::ClientNetwork => facts.client.map(|client| network_bytes(network::wider(client))),
+            _ => None,
+        }
+    }
+}
+
+/// The value of a field that has exactly one: of several, nobody says which counts.
+fn only<'f>(facts: &'f Facts<'_>, field: &Field) -> Option<Cow<'f, [u8]>> {
+    let (mut found, mut count) = (None, 0);
+    facts.any(field, |value| {
+        count += 1;
+        found = match value {
+            Value::Text(text) => Some(Cow::Borrowed(text)),
+            Value::Bool(bool) => Some(Cow::Owned(bool.to_string().into_bytes())),
+            Value::Number(number) if number.fract() == 0.0 => Some(Cow::Owned(format!("{number}").into_bytes())),
+            Value::Number(_) | Value::Other => None,
+        };
+        false
+    });
+    found.filter(|_| count == 1)
+}
+
+fn network_bytes<'f>(network: IpNet) -> Cow<'f, [u8]> {
+    match network {
+        IpNet::V4(network) => Cow::Owned(network.network().octets().to_vec()),
+        IpNet::V6(network) => Cow::Owned(network.network().octets().to_vec()),
+    }
+}
+
+fn into_bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// Bytes that are no text have one spelling.
+fn normalized(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(&value).map(identity::normalize) {
+        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+        Ok(Cow::Borrowed(text)) if text.len() < value.len() => Cow::Owned(text.as_bytes().to_vec()),
+        _ => value,
+    }
+}
