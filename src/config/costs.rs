@@ -3,9 +3,11 @@
 use super::kinds::{Kind, SWITCH, UNITS};
 use super::matchers::when;
 use super::node::{Span, quoted};
-use super::reach::{Reach, are_disjoint};
+use super::reach::Reach;
+use super::response::is_header_name;
 use super::rules::{self, Placed};
 use super::section::Section;
+use super::sense::are_disjoint;
 use crate::policy::costs::{Cost, CostRule, CostSource};
 use crate::policy::facts::Field;
 
@@ -23,7 +25,7 @@ const SOURCE: Kind<Field> = Kind::Is("`context.KEY` or `header.NAME`", super::ki
     let after = |prefix| text.strip_prefix(prefix).filter(|name: &&str| !name.is_empty());
     match (after("context."), after("header.")) {
         (Some(key), _) => Some(Field::Context(key.into())),
-        (_, Some(name)) => Some(Field::Header(name.to_ascii_lowercase().into())),
+        (_, Some(name)) if is_header_name(name) => Some(Field::Header(name.to_ascii_lowercase().into())),
         _ => value.wrong("write `context.cost` or `header.x-cost`"),
     }
 });
@@ -38,6 +40,9 @@ pub fn cost_rule(rule: &mut Section<'_, '_>) -> Option<PlacedCost> {
         "units of every rate that a request spends; 0 is a look that spends nothing",
         source,
     );
+    if !rule.is_clean() {
+        return None;
+    }
     match (when?, cost?) {
         (when, Some(cost)) => {
             Some(PlacedCost { rule: CostRule { when: when.unwrap_or_default(), cost }, span: rule.span() })
@@ -79,12 +84,16 @@ fn source(source: &mut Section<'_, '_>) -> Option<Cost> {
     Some(Cost::From(CostSource { trusted: trusted || !is_header, field, default, max }))
 }
 
-/// Notes costs that can never apply, and those that could never fit into a rate of the caller rules.
-pub fn check(section: &mut Section<'_, '_>, costs: &[PlacedCost], callers: &[Placed]) {
-    let mut reach = Reach::default();
+/// Notes costs that can never apply, and those that could never fit into a rate of the caller rules. `without_token`:
+/// requests without a token get here.
+pub fn check(section: &mut Section<'_, '_>, costs: &[PlacedCost], callers: &[Placed], without_token: bool) {
+    let mut reach = Reach::new("cost", without_token);
     for PlacedCost { rule, span } in costs {
         reach.visit(section, &rule.when, *span, true);
-        let Cost::Constant(units) = rule.cost else { continue };
+        let units = match &rule.cost {
+            Cost::Constant(units) => *units,
+            Cost::From(source) => source.default,
+        };
         for placed in callers {
             let small = rules::rates(placed).iter().find(|rate| rate.count() < units);
             if let Some(rate) = small.filter(|_| !are_disjoint(&rule.when, &placed.rule.when)) {

@@ -3,11 +3,12 @@
 use super::kinds::{Kind, TEXT, TEXT_OR_TEXTS};
 use super::matchers::when;
 use super::node::quoted;
-use super::reach::needs_token;
 use super::section::Section;
+use super::sense::{may_meet, needs_token};
 use super::token::{CLAIMS, PREFIXES, SOURCES};
 use crate::capability::Prefixes;
 use crate::policy::MissingToken;
+use crate::policy::facts::Presence;
 use crate::token::TokenRules;
 
 const MISSING: Kind<MissingToken> = Kind::Word(&[("deny", MissingToken::Deny), ("allow", MissingToken::Allow)]);
@@ -57,14 +58,18 @@ pub fn token(token: &mut Section<'_, '_>) -> Option<Token> {
 fn allow_when(missing: &mut Section<'_, '_>) -> Option<MissingToken> {
     let when = missing.shared("allow_when", "matchers", "the requests that need no token", when)?;
     let hint = "write `deny`, `allow`, or `allow_when:` and matchers below it";
-    let Some(when) = when else { return missing.clash(&[], "`token.missing` says nothing".into(), hint) };
-    match when.0.iter().find_map(needs_token) {
-        Some(asks) => {
-            let cause = format!("a request without a token never has {asks}");
-            missing.clash(&["allow_when"], cause, "ask for what it has: a path, a method, a host, a client, a header")
-        }
-        None => Some(MissingToken::AllowWhen(when)),
+    if !missing.is_clean() {
+        return None;
     }
+    let Some(when) = when else { return missing.clash(&[], "`token.missing` says nothing".into(), hint) };
+    if may_meet(&when, Presence::Missing) {
+        return Some(MissingToken::AllowWhen(when));
+    }
+    let cause = match when.0.iter().find_map(needs_token) {
+        Some(asks) => format!("a request without a token never has {asks}"),
+        None => "this asks for a token, and is about requests without one".into(),
+    };
+    missing.clash(&["allow_when"], cause, "ask for what they have: a path, a method, a host, a client, a header")
 }
 
 struct Metadata {

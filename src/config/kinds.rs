@@ -110,7 +110,12 @@ fn rate(value: &mut Value<'_, '_>) -> Option<Rate> {
 
 fn units(value: &mut Value<'_, '_>) -> Option<u64> {
     match &value.node().tree {
-        Tree::Number(number) => number.parse().ok().or_else(|| value.wrong_kind()),
+        Tree::Number(number) => {
+            number.parse().ok().or_else(|| match number.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => value.reject(&format!("`{}` is too large", value.path()), value.advice()),
+                false => value.wrong_kind(),
+            })
+        }
         _ => value.wrong_kind(),
     }
 }

@@ -54,6 +54,9 @@ impl<'d> Section<'d, '_> {
     ) -> Option<Option<T>> {
         self.note_either(key, about, Field::new(kind, example, false), read);
         let Some((name, node)) = self.find(key) else { return Some(None) };
+        if matches!(node.tree, Tree::Null) {
+            return self.optional(key, example, kind, about);
+        }
         self.either(key, name.span, node, example, kind, about, read).map(Some)
     }
 
@@ -127,6 +130,10 @@ impl<'d> Section<'d, '_> {
                 let elements: Vec<_> =
                     nodes.iter().enumerate().map(|(at, node)| self.element(key, at, node, read)).collect();
                 elements.into_iter().collect()
+            }
+            Some((_, node)) if matches!(node.tree, Tree::Null) => {
+                let cause = format!("`{}` has no value", self.path_to(key));
+                self.reject(node.span, cause, format!("remove it, or write a line `- ` for each element ({about})"))
             }
             Some((_, node)) => {
                 let cause = format!("`{}` must be a list, found {node}", self.path_to(key));

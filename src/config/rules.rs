@@ -8,8 +8,6 @@ use super::section::Section;
 use super::table::MODE;
 use crate::policy::Mode;
 use crate::policy::callers::{Action, CallerRule};
-use crate::policy::facts::Presence;
-use crate::policy::when::Matcher;
 use crate::rate::Rate;
 use crate::resolver::{Denial, DenialStatus};
 
@@ -17,7 +15,7 @@ const STATUS: Kind<DenialStatus> =
     Kind::Is("400 or 404", r#"{"enum": [400, 404]}"#, |value| match &value.node().tree {
         Tree::Number(number) if number == "400" => Some(DenialStatus::BadRequest),
         Tree::Number(number) if number == "404" => Some(DenialStatus::NotFound),
-        _ => value.wrong("write `400` or `404`; for 403, `deny:` and why"),
+        _ => value.wrong("write `400` or `404`, without quotes; for 403, `deny:` and why"),
     });
 
 /// Whether a ceiling spares those who carry no rate.
@@ -35,6 +33,9 @@ pub fn caller_rule(rule: &mut Section<'_, '_>) -> Option<Placed> {
     let actions = actions(rule);
     let mode =
         rule.field("mode", "enforce", &MODE, "observe: the rule refuses nobody, and what it would do is reported");
+    if !rule.is_clean() {
+        return None;
+    }
     let actions: Vec<_> = actions.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
     let (when, mode) = (when?.unwrap_or_default(), mode?);
     let names: Vec<_> = actions.iter().map(|(name, _)| format!("`{name}`")).collect();
@@ -107,24 +108,10 @@ fn ceiling(ceiling: &mut Section<'_, '_>) -> Option<Action> {
     Some(Action::Ceiling { rates: rates?, spares_unrestricted: spares? })
 }
 
-/// Notes rules that can never apply. `token_needed`: a request without a token never gets here.
-pub fn check_reach(section: &mut Section<'_, '_>, rules: &[Placed], token_needed: bool) {
-    let mut reach = Reach::default();
+/// Notes rules that can never apply. `without_token`: requests without a token get here.
+pub fn check_reach(section: &mut Section<'_, '_>, rules: &[Placed], without_token: bool) {
+    let mut reach = Reach::new("rule", without_token);
     for Placed { rule, span } in rules {
-        let tokens = rule.when.0.iter().find_map(|matcher| match matcher {
-            Matcher::Token(tokens) => Some(tokens),
-            _ => None,
-        });
-        let comes = |token: &Presence| match token {
-            Presence::Present => true,
-            Presence::Missing => !token_needed,
-            Presence::Failed => false,
-        };
-        if tokens.is_some_and(|tokens| !tokens.iter().any(comes)) {
-            let cause = "this rule can never apply: such a request is refused before the caller rules".to_owned();
-            let hint = "a failed token is always a 401; a missing one is, unless `token.missing` lets it through";
-            section.reject::<()>(*span, cause, hint.into());
-        }
         reach.visit(section, &rule.when, *span, rule.action.ends() && rule.mode == Mode::Enforce);
     }
 }

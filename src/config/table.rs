@@ -67,11 +67,13 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let paths = file.section("paths", "what paths are matched", paths);
     let shutdown = file.section("shutdown", "how the process stops", shutdown);
     let log = file.section("log", "how the log looks", log);
-    if let (Some(token), Some(callers)) = (&token, &callers) {
-        rules::check_reach(file, &callers.rules, token.missing == MissingToken::Deny);
+    if paths == Some(EncodedSlash::Refuse) {
+        file.notes.mistakes.refuse_encoded_slashes();
     }
-    if let (Some(costs), Some(callers)) = (&costs, &callers) {
-        costs::check(file, costs, &callers.rules);
+    if let (Some(token), Some(callers)) = (&token, &callers) {
+        let without_token = token.missing != MissingToken::Deny;
+        rules::check_reach(file, &callers.rules, without_token);
+        costs::check(file, costs.as_deref().unwrap_or_default(), &callers.rules, without_token);
     }
     let (token, callers, mode, paths) = (token?, callers?, mode?, paths?);
     let policy = Policy {

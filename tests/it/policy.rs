@@ -131,6 +131,17 @@ fn matchers() {
         ],
     );
     check_when(
+        "path: [\"/a%3Fb\", \"/100%25\", \"/%23/*\", '\\*', \"**.php\"]",
+        &[
+            of("path", "/a%3fb?c"),
+            of("path", "/100%25"),
+            of("path", "/%23/x"),
+            of("path", "*"),
+            of("path", "/a/b.php?c"),
+        ],
+        &[of("path", "/a"), of("path", "/a?b"), of("path", "/100"), of("path", "/x/x"), of("path", "/")],
+    );
+    check_when(
         "client: [10.0.0.0/8, \"2001:db8::/32\", 192.0.2.7]",
         &[
             of("client", "10.1.2.3"),
