@@ -5,13 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tollgate::answer::BodyFormat;
+use tollgate::answer::{BodyFormat, DecisionMetadata};
 use tollgate::config::{
     Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT, Shutdown,
 };
-use tollgate::policy::MissingToken;
+use tollgate::path::EncodedSlash;
+use tollgate::policy::callers::{Action, CallerRule};
+use tollgate::policy::costs::{Cost, CostSource};
+use tollgate::policy::facts::{Field, Presence};
+use tollgate::policy::when::{Matcher, When};
+use tollgate::policy::{ClientAddress, ClientRules, MissingClient, MissingToken, Mode};
 use tollgate::token::ClaimPath;
-use tollgate::{DefaultResolver, MalformedRule, Prefixes, WindowBounds};
+use tollgate::{DefaultResolver, DenialStatus, MalformedRule, Prefixes, WindowBounds};
 
 const BAD: &str = "tests/it/config/bad";
 const SMALLEST: &str = "token:\n  prefixes: [\"prefix:rate:\"]\n";
@@ -25,8 +30,28 @@ token:
   capabilities: realm.caps
   prefixes: ["a:new:", "a:", "b:"]
   missing: allow
-callers: { window_bounds: { min: 30s, max: 1h30m }, malformed: keep }
-response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"" }
+  preflight: check
+callers:
+  window_bounds: { min: 30s, max: 1h30m }
+  malformed: keep
+  rules:
+    - { when: &who { principal: mallory }, deny: account closed, mode: observe }
+    - { when: *who, reject: 404 }
+    - { when: { token: [present, missing], has_rate: false, method: PUT, host: a.b, path: /a, client: ::1 }, reject: 400 }
+    - { when: { header.X: a, context.y: b, claim.c.d: [7, true] }, allow_nothing: true }
+    - { when: { claim: [e.f], is: { absent: true }, not: *who }, override: &rates [5/1m] }
+    - { when: { path: /free/** }, unrestricted: true }
+    - { when: { path: /vouched }, vouch: *rates }
+    - require_rate: true
+    - ceiling: 9/1h
+    - ceiling: { rates: *rates, unrestricted: leave }
+costs:
+  - { when: { path: /look }, cost: 0 }
+  - { when: *who, cost: { from: context.cost } }
+  - cost: { from: header.X-Cost, default: 2, max: 5, trusted: true }
+client: { address: peer, on_missing: peer }
+response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all }
+paths: { encoded_slash: literal }
 shutdown: { delay: 0s, timeout: 100ms }
 log: { format: text, level: trace, principal: off }
 "#;
@@ -48,7 +73,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 78);
+    assert_eq!(bad.len(), 153);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -108,7 +133,96 @@ fn every_field_can_be_set() {
     assert_eq!(policy.callers.base(), within(30, 5_400).with_malformed(MalformedRule::Keep));
     assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
     assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
+    assert_eq!(response.decision_metadata, DecisionMetadata::All);
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
+    assert_eq!((policy.mode, policy.skips_preflights), (Mode::Enforce, false));
+    assert_eq!(policy.client, ClientRules { address: ClientAddress::Peer, on_missing: MissingClient::Peer });
+    assert_eq!(policy.encoded_slash, EncodedSlash::Literal);
+    let modes: Vec<_> = policy.callers.rules().iter().map(|rule| rule.mode).collect();
+    assert_eq!((modes[0], &modes[1..]), (Mode::Observe, &[Mode::Enforce; 9][..]));
+    let actions: Vec<_> = policy.callers.rules().iter().map(action).collect();
+    let expected = [
+        "403 account closed",
+        "404 rejected by this rule",
+        "400 rejected by this rule",
+        "nothing",
+        "override [5/1m]",
+        "free",
+        "vouch [5/1m]",
+        "403 the token carries no rate",
+        "ceiling [9/1h] for all",
+        "ceiling [5/1m] for some",
+    ];
+    assert_eq!(actions, expected);
+    let costs: Vec<_> = policy.costs.rules().iter().map(|rule| cost(&rule.cost)).collect();
+    assert_eq!(costs, ["0", "Context(\"cost\") 1 to 100 true", "Header(\"x-cost\") 2 to 5 true"]);
+}
+
+#[test]
+fn where_everything_is_observed_no_caller_is_warned() {
+    let Config { policy, response, .. } = good(&format!("{SMALLEST}mode: observe\n"));
+    assert_eq!((policy.mode, response.warning_header), (Mode::Observe, None));
+}
+
+fn action(rule: &CallerRule) -> String {
+    let texts = |rates: &[tollgate::Rate]| rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    match &rule.action {
+        Action::Deny(denial) | Action::RequireRate(denial) => {
+            let status = match denial.status() {
+                DenialStatus::BadRequest => 400,
+                DenialStatus::NotFound => 404,
+                _ => 403,
+            };
+            format!("{status} {denial}")
+        }
+        Action::AllowNothing => "nothing".into(),
+        Action::Override(rates) => format!("override [{}]", texts(rates)),
+        Action::Unrestricted => "free".into(),
+        Action::Vouch(rates) => format!("vouch [{}]", texts(rates)),
+        Action::Ceiling { rates, spares_unrestricted } => {
+            format!("ceiling [{}] for {}", texts(rates), if *spares_unrestricted { "some" } else { "all" })
+        }
+    }
+}
+
+fn cost(cost: &Cost) -> String {
+    match cost {
+        Cost::Constant(units) => units.to_string(),
+        Cost::From(CostSource { field, default, max, trusted }) => format!("{field:?} {default} to {max} {trusted}"),
+    }
+}
+
+#[test]
+fn every_matcher_can_be_set() {
+    let policy = good(FULL).policy;
+    let when = |rule: usize| &policy.callers.rules()[rule].when;
+    assert_eq!(when(0), when(1), "an alias");
+    let [Matcher::Token(tokens), Matcher::HasRate(false), method, host, at, Matcher::Client(networks)] = &when(2).0[..]
+    else {
+        panic!("{:?}", when(2))
+    };
+    assert_eq!(tokens, &[Presence::Present, Presence::Missing]);
+    assert_eq!([method, host, at].map(Matcher::field), [Some(&Field::Method), Some(&Field::Host), Some(&Field::Path)]);
+    assert_eq!(networks, &["::1/128".parse().unwrap()]);
+    let claim = |names: &[&str]| Field::Claim(path(names));
+    let fields = [Field::Header("x".into()), Field::Context("y".into()), claim(&["c", "d"])];
+    assert_eq!(when(3).0.iter().map(Matcher::field).collect::<Vec<_>>(), fields.iter().map(Some).collect::<Vec<_>>());
+    let negated = Matcher::Not(when(0).clone());
+    assert_eq!(when(4), &When(vec![Matcher::Absent(claim(&["e.f"]), true), negated]));
+    assert_eq!(when(8), &When::default());
+    let policy = good("token: { prefixes: [a], missing: { allow_when: { token: missing } } }").policy;
+    assert_eq!(policy.missing, MissingToken::AllowWhen(When(vec![Matcher::Token(vec![Presence::Missing])])));
+}
+
+#[test]
+fn ten_thousand_overrides_are_read_and_a_second_one_for_a_principal_is_found() {
+    let rule =
+        |principal: usize| format!("    - {{ when: {{ principal: caller-{principal:05} }}, override: [5/1m] }}\n");
+    let all = format!("{SMALLEST}callers:\n  rules:\n{}", (0..10_000).map(rule).collect::<String>());
+    assert_eq!(good(&all).policy.callers.rules().len(), 10_000);
+    let mistakes = Config::parse("tollgate.yaml", &(all + &rule(4_321))).unwrap_err().to_string();
+    assert!(mistakes.contains("\n     --> tollgate.yaml:10005:7\n"), "{mistakes}");
+    assert!(mistakes.ends_with("\nhint: remove it, or place it before the rule in line 4326"), "{mistakes}");
 }
 
 #[test]
@@ -191,6 +305,16 @@ fn mistakes_that_are_not_shown_are_counted() {
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
 }
 
+const WARNING: &str = "\
+warning: the cost comes from the header `x-cost`, which clients may write
+ --> warned.yaml:4:5
+  |
+4 |   - cost: { from: header.x-cost }
+  |     ^^^^
+hint: write `trusted: true` if Envoy removes what clients send in it; until then it can only raise the cost above `default`
+
+";
+
 #[test]
 fn the_command_says_ok_or_shows_the_mistakes() {
     let directory = tempfile::tempdir().unwrap();
@@ -202,6 +326,9 @@ fn the_command_says_ok_or_shows_the_mistakes() {
     };
     fs::write(directory.path().join("good.yaml"), SMALLEST).unwrap();
     assert_eq!(check("good.yaml"), (Some(0), "good.yaml: ok\n".into(), String::new()));
+    let cost = format!("{SMALLEST}costs:\n  - cost: {{ from: header.x-cost }}\n");
+    fs::write(directory.path().join("warned.yaml"), cost).unwrap();
+    assert_eq!(check("warned.yaml"), (Some(0), "warned.yaml: ok\n".into(), WARNING.into()));
     fs::write(directory.path().join("bad.yaml"), "tokens: {}").unwrap();
     let mistakes = Config::parse("bad.yaml", "tokens: {}").unwrap_err();
     assert_eq!(check("bad.yaml"), (Some(2), String::new(), format!("{mistakes}\n\nerror: bad.yaml: 2 mistakes\n")));
