@@ -68,6 +68,14 @@ impl<T: Clone> Kind<T> {
             Self::Is(.., read) => read(value),
         }
     }
+
+    /// What `text` means, if it is one of the words.
+    pub fn word(&self, text: &str) -> Option<T> {
+        match self {
+            Self::Word(words) => words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone()),
+            Self::Is(..) => None,
+        }
+    }
 }
 
 /// Reads one of `words`.

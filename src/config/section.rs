@@ -214,6 +214,10 @@ impl<'d, 'm> Section<'d, 'm> {
     }
 
     fn default<T: Clone>(&mut self, default: &str, kind: &Kind<T>, words: &Words) -> Option<T> {
+        // Ten thousand rules have a mode each; a word needs no YAML reader.
+        if let Some(meaning) = kind.word(default) {
+            return Some(meaning);
+        }
         let mut aside = Notes::default();
         let node = yaml::parse(default).ok();
         let value = node.and_then(|node| kind.read(&mut Value::new(&node, words, &mut aside.mistakes)));
