@@ -24,6 +24,8 @@ pub enum UnsafePath {
     EncodedSlash,
     #[error("the path holds an encoded dot segment")]
     EncodedDots,
+    #[error("the path holds a `..` that takes back a doubled slash or what is before it")]
+    DotsBehindSlashes,
     #[error("the path holds something that is encoded twice")]
     EncodedTwice,
     #[error("the path holds a backslash")]
@@ -36,7 +38,12 @@ pub enum UnsafePath {
     Control,
     #[error("the path is not UTF-8")]
     NotUtf8,
+    #[error("the path is longer than 8 KiB")]
+    TooLong,
 }
+
+/// The longest path that is compared with rules, in bytes.
+const LONGEST: usize = 8192;
 
 /// Brings `path` into its canonical form: without its query, percent-decoded once, without dot segments and doubled
 /// slashes. A trailing slash stays, and a `..` at the root is dropped. The empty path (CONNECT) and `*` (OPTIONS) are
@@ -47,6 +54,9 @@ pub enum UnsafePath {
 /// [`UnsafePath`], if it can be read in several ways.
 pub fn canonical(path: &[u8], encoded_slash: EncodedSlash) -> Result<Cow<'_, str>, UnsafePath> {
     let path = path.split(|&byte| byte == b'?').next().unwrap_or_default();
+    if path.len() > LONGEST {
+        return Err(UnsafePath::TooLong);
+    }
     if matches!(path, b"" | b"*") || is_plain(path) {
         return std::str::from_utf8(path).map(Cow::Borrowed).map_err(|_| UnsafePath::NotUtf8);
     }
@@ -57,7 +67,9 @@ pub fn canonical(path: &[u8], encoded_slash: EncodedSlash) -> Result<Cow<'_, str
         let segment = decoded(raw, encoded_slash)?;
         ends_in_slash = matches!(&*segment, b"" | b"." | b"..");
         match &*segment {
-            b"" | b"." => {}
+            b"." => {}
+            // It takes back an empty segment by RFC 3986, and the name before it where slashes are merged first.
+            b".." if whole.ends_with(b"/") => return Err(UnsafePath::DotsBehindSlashes),
             b".." => whole.truncate(whole.iter().rposition(|&byte| byte == b'/').unwrap_or(0)),
             name => {
                 whole.push(b'/');
@@ -68,6 +80,7 @@ pub fn canonical(path: &[u8], encoded_slash: EncodedSlash) -> Result<Cow<'_, str
     if ends_in_slash || whole.is_empty() {
         whole.push(b'/');
     }
+    whole.dedup_by(|next, before| *next == b'/' && *before == b'/');
     String::from_utf8(whole).map(Cow::Owned).map_err(|_| UnsafePath::NotUtf8)
 }
 
@@ -79,15 +92,27 @@ fn is_plain(path: &[u8]) -> bool {
 
 /// One segment, decoded. Dot segments are told from names that turn out to be one.
 fn decoded(raw: &[u8], encoded_slash: EncodedSlash) -> Result<Cow<'_, [u8]>, UnsafePath> {
-    let is_plain_fragment = |byte: u8| (byte == b'#').then_some(UnsafePath::Fragment);
-    if let Some(refusal) = raw.iter().find_map(|&byte| is_plain_fragment(byte).or(refusal(byte))) {
+    let is_fragment = |byte: u8| (byte == b'#').then_some(UnsafePath::Fragment);
+    if let Some(refusal) = raw.iter().find_map(|&byte| is_fragment(byte).or(refusal(byte))) {
         return Err(refusal);
     }
     if !raw.contains(&b'%') {
         return Ok(raw.into());
     }
+    let segment = unescaped(raw, encoded_slash)?;
+    // An encoded slash that stays is three characters, and yet a slash to some.
+    let mut pieces = segment.split(|&byte| byte == 0).map(|piece| matches!(piece, b"." | b".."));
+    if pieces.any(|is_dots| is_dots) {
+        return Err(UnsafePath::EncodedDots);
+    }
+    let written = segment.iter().flat_map(|byte| if *byte == 0 { &b"%2F"[..] } else { std::slice::from_ref(byte) });
+    Ok(written.copied().collect())
+}
+
+/// One segment with its escapes resolved. A slash among them that stays is a zero, which nothing else can be.
+fn unescaped(raw: &[u8], encoded_slash: EncodedSlash) -> Result<Vec<u8>, UnsafePath> {
     let mut segment = Vec::with_capacity(raw.len());
-    let (mut rest, mut slashes, mut percents) = (raw, 0, Vec::new());
+    let (mut rest, mut percents) = (raw, Vec::new());
     while let Some((&byte, behind)) = rest.split_first() {
         rest = behind;
         if byte != b'%' {
@@ -98,29 +123,18 @@ fn decoded(raw: &[u8], encoded_slash: EncodedSlash) -> Result<Cow<'_, [u8]>, Uns
         rest = behind;
         match (byte, encoded_slash) {
             (b'/', EncodedSlash::Refuse) => return Err(UnsafePath::EncodedSlash),
-            (b'/', EncodedSlash::Literal) => {
-                slashes += 1;
-                segment.extend_from_slice(b"%2F");
-            }
-            (b'%', _) => {
-                percents.push(segment.len());
-                segment.push(b'%');
-            }
-            _ => match refusal(byte) {
+            (b'/', EncodedSlash::Literal) => segment.push(0),
+            (byte, _) => match refusal(byte) {
                 Some(refusal) => return Err(refusal),
                 None => segment.push(byte),
             },
         }
+        if byte == b'%' {
+            percents.push(segment.len());
+        }
     }
-    if percents.iter().any(|&at| escape(&segment[at + 1..]).is_ok()) {
-        return Err(UnsafePath::EncodedTwice);
-    }
-    let is_dots = |name: &[u8]| matches!(name, b"." | b"..");
-    let pieces_are_dots = || String::from_utf8_lossy(&segment).split("%2F").any(|piece| is_dots(piece.as_bytes()));
-    if is_dots(&segment) || (slashes > 0 && pieces_are_dots()) {
-        return Err(UnsafePath::EncodedDots);
-    }
-    Ok(segment.into())
+    let is_escape = |&behind: &usize| escape(&segment[behind..]).is_ok();
+    if percents.iter().any(is_escape) { Err(UnsafePath::EncodedTwice) } else { Ok(segment) }
 }
 
 /// The byte that two hexadecimal digits at the start of `text` stand for, and what is behind them.

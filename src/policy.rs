@@ -19,6 +19,7 @@ use callers::CallerRules;
 use costs::Costs;
 use counts::Counts;
 use facts::{Facts, Field, Presence};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use when::{Matcher, When};
@@ -163,6 +164,7 @@ impl Policy {
             _ => None,
         };
         let carries = |caller: &Caller<'_>| prefixes.any(caller.capabilities.iter().copied());
+        let host = if needs.host { facts::canonical_host(request.host) } else { Some(b"".into()) };
         let path = if needs.path { canonical(request.path, self.encoded_slash) } else { Ok("".into()) };
         Facts {
             request,
@@ -172,15 +174,20 @@ impl Policy {
             has_rate: needs.has_rate && caller.is_some_and(carries),
             unsafe_path: path.as_ref().err().copied(),
             path: path.unwrap_or_default(),
-            host: if needs.host { facts::host(request.host) } else { b"".into() },
+            unsafe_host: host.is_none(),
+            host: host.unwrap_or_default(),
             client: if needs.client { self.client(request) } else { None },
         }
     }
 
     /// The verdict on a request that lacks what rules need to decide it, if it does.
     pub fn lacking(&self, needs: Needs, facts: &Facts<'_>) -> Option<Verdict<'static>> {
-        if let Some(unsafe_path) = facts.unsafe_path.filter(|_| needs.path) {
-            let denial = Denial::new(unsafe_path.to_string()).with_rule("paths");
+        let unsafe_path = facts.unsafe_path.filter(|_| needs.path).map(|why| ("paths", why.to_string().into()));
+        let unsafe_host =
+            (needs.host && facts.unsafe_host).then(|| ("host", "the host can be read in several ways".into()));
+        if let Some((rule, why)) = unsafe_path.or(unsafe_host) {
+            let why: Cow<'static, str> = why;
+            let denial = Denial::new(why).with_rule(rule);
             return Some(Verdict::Denied(denial.with_status(DenialStatus::BadRequest)));
         }
         (needs.client && facts.client.is_none()).then_some(Verdict::Unavailable(Unavailable::Client))

@@ -113,7 +113,7 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
     for service in HEALTH {
         health.clear_service_status(service).await;
     }
-    if tokio::time::timeout(left, workers.all_ended()).await.is_err() {
+    if tokio::time::timeout(left, workers.all_done()).await.is_err() {
         warn!("requests in flight did not end before the shutdown timeout and are cut off");
     }
 }

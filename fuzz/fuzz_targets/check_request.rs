@@ -9,8 +9,19 @@ use tollgate::engine::Engine;
 use tollgate::envoy::ext_authz::ExtAuthz;
 use tollgate::telemetry::Telemetry;
 
+/// A policy that asks for every fact of a request.
+const POLICY: &str = "
+token: { prefixes: [\"p:\"], missing: { allow_when: { path: /a/** } } }
+callers:
+  rules:
+    - { when: { client: 10.0.0.0/8, host: \"a*\", method: PUT }, deny: closed }
+    - { when: { header.x: \"a*\", claim.b.c: [d, 5], context.e: f, has_rate: false }, override: [5/1m] }
+    - { ceiling: [9/1h], mode: observe }
+costs: [{ when: { principal: \"*a\" }, cost: { from: header.y, trusted: true } }]
+";
+
 static EXT_AUTHZ: LazyLock<ExtAuthz> = LazyLock::new(|| {
-    let config = Config::parse("tollgate.yaml", "token: { prefixes: [\"p:\"] }").unwrap();
+    let config = Config::parse("tollgate.yaml", POLICY).unwrap();
     ExtAuthz {
         engine: Engine::new(config.token, config.prefixes, config.policy, SystemClock::default()),
         response: config.response,
@@ -19,5 +30,5 @@ static EXT_AUTHZ: LazyLock<ExtAuthz> = LazyLock::new(|| {
 });
 
 fuzz_target!(|message: &[u8]| {
-    let _ = EXT_AUTHZ.check(message);
+    let _ = EXT_AUTHZ.check(message, |_| Some(message));
 });

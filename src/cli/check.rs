@@ -15,15 +15,13 @@ pub struct Arguments {
 
 /// Checks the file, and prints that it is good if it is.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    load(&arguments.file)?;
+    load(&arguments.file)?.warnings.iter().for_each(show);
     writeln!(io::stdout(), "{}: ok", arguments.file.display()).map_err(|error| Failure::output(&error))
 }
 
-/// Reads a configuration file for any command, and shows its warnings.
+/// Reads a configuration file for any command.
 pub fn load(path: &Path) -> Result<Config, Failure> {
-    let config = Config::load(path).map_err(failure)?;
-    config.warnings.iter().for_each(show);
-    Ok(config)
+    Config::load(path).map_err(failure)
 }
 
 /// Mistakes are shown here, each with its line; the failure only counts them.

@@ -4,7 +4,7 @@ mod log;
 
 use crate::cli::Failure;
 use crate::cli::service::Service;
-use crate::config::Config;
+use crate::config::{Config, Diagnostics};
 use crate::engine::Engine;
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::server::{self, Ends, Stop};
@@ -29,6 +29,9 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let config = arguments.service.load()?;
     let log = Log::start(&config.log);
+    for (line, cause, hint) in config.warnings.iter().flat_map(Diagnostics::records) {
+        tracing::warn!(line, hint, "the configuration may not be meant so: {cause}");
+    }
     // Control work is this runtime's; requests are the workers'.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io(&error))?;

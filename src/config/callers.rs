@@ -1,6 +1,7 @@
 //! The field table's section `callers`: what the rates of a token mean, and rules about callers.
 
 use super::kinds::{DURATION, Kind, duration_text};
+use super::nested::Listed;
 use super::rules::{Placed, caller_rule};
 use super::section::Section;
 use crate::resolver::{DefaultResolver, MalformedRule, WindowBounds};
@@ -10,8 +11,8 @@ const MALFORMED: Kind<MalformedRule> =
 
 /// The section `callers`.
 pub struct Callers {
-    pub base: DefaultResolver,
-    pub rules: Vec<Placed>,
+    pub base: Option<DefaultResolver>,
+    pub rules: Listed<Placed>,
 }
 
 pub fn callers(callers: &mut Section<'_, '_>) -> Option<Callers> {
@@ -29,8 +30,9 @@ pub fn callers(callers: &mut Section<'_, '_>) -> Option<Callers> {
         "what a malformed capability means beside a valid one",
     );
     let rules = callers.list("rules", "rules about callers, from top to bottom", caller_rule);
-    let base = DefaultResolver::default().with_window_bounds(window_bounds?);
-    Some(Callers { base: base.with_malformed(malformed?), rules: rules? })
+    let bounded = window_bounds.map(|bounds| DefaultResolver::default().with_window_bounds(bounds));
+    let base = bounded.zip(malformed).map(|(base, malformed)| base.with_malformed(malformed));
+    Some(Callers { base, rules })
 }
 
 const OFF: Kind<WindowBounds> = Kind::Word(&[("off", WindowBounds::OFF)]);

@@ -3,11 +3,15 @@
 use super::kinds::{Kind, SWITCH, UNITS};
 use super::matchers::when;
 use super::node::{Span, quoted};
-use super::reach::{Reach, are_disjoint};
+use super::reach::Reach;
+use super::response::is_header_name;
 use super::rules::{self, Placed};
 use super::section::Section;
+use super::sense::{are_disjoint, spelled};
+use crate::policy::Mode;
 use crate::policy::costs::{Cost, CostRule, CostSource};
 use crate::policy::facts::Field;
+use crate::policy::when::When;
 
 /// A cost, and where it stands.
 pub struct PlacedCost {
@@ -23,7 +27,7 @@ const SOURCE: Kind<Field> = Kind::Is("`context.KEY` or `header.NAME`", super::ki
     let after = |prefix| text.strip_prefix(prefix).filter(|name: &&str| !name.is_empty());
     match (after("context."), after("header.")) {
         (Some(key), _) => Some(Field::Context(key.into())),
-        (_, Some(name)) => Some(Field::Header(name.to_ascii_lowercase().into())),
+        (_, Some(name)) if is_header_name(name) => Some(Field::Header(name.to_ascii_lowercase().into())),
         _ => value.wrong("write `context.cost` or `header.x-cost`"),
     }
 });
@@ -38,6 +42,9 @@ pub fn cost_rule(rule: &mut Section<'_, '_>) -> Option<PlacedCost> {
         "units of every rate that a request spends; 0 is a look that spends nothing",
         source,
     );
+    if !rule.is_clean() {
+        return None;
+    }
     match (when?, cost?) {
         (when, Some(cost)) => {
             Some(PlacedCost { rule: CostRule { when: when.unwrap_or_default(), cost }, span: rule.span() })
@@ -79,25 +86,56 @@ fn source(source: &mut Section<'_, '_>) -> Option<Cost> {
     Some(Cost::From(CostSource { trusted: trusted || !is_header, field, default, max }))
 }
 
-/// Notes costs that can never apply, and those that could never fit into a rate of the caller rules.
-pub fn check(section: &mut Section<'_, '_>, costs: &[PlacedCost], callers: &[Placed]) {
-    let mut reach = Reach::default();
-    for PlacedCost { rule, span } in costs {
-        reach.visit(section, &rule.when, *span, true);
-        let Cost::Constant(units) = rule.cost else { continue };
-        for placed in callers {
-            let small = rules::rates(placed).iter().find(|rate| rate.count() < units);
-            if let Some(rate) = small.filter(|_| !are_disjoint(&rule.when, &placed.rule.when)) {
-                let line = placed.span.line;
-                let cause =
-                    format!("a request that costs {units} never fits into the rate {rate} of the rule in line {line}");
-                section.reject::<()>(
-                    *span,
-                    cause,
-                    "write a lower cost or a higher count, or keep the two apart by `when`".into(),
-                );
-                break;
-            }
+/// Notes costs that can never apply, and those that never fit into a rate of the caller rules. `without_token`: requests
+/// without a token get here.
+pub fn check(section: &mut Section<'_, '_>, costs: &[PlacedCost], callers: &[Placed], without_token: bool) {
+    let mut reach = Reach::new("cost", without_token);
+    for (at, cost) in costs.iter().enumerate() {
+        reach.visit(section, &cost.rule.when, cost.span, true);
+        let found = (0..callers.len()).find_map(|rule| too_dear(cost, &costs[..at], &callers[..=rule]));
+        let Some((certainty, cause)) = found else { continue };
+        let hint = "write a lower cost or a higher count, or keep the two apart by `when`";
+        match certainty {
+            Certainty::Always => section.reject(cost.span, cause, hint.into()).unwrap_or(()),
+            Certainty::Maybe => section.warn(cost.span, cause, hint),
         }
     }
+}
+
+/// Whether what is found holds for every request with the cost.
+enum Certainty {
+    Always,
+    Maybe,
+}
+
+/// Why a request with this cost never fits into a rate of the last of `rules`, if both may be for the same request:
+/// costs and rules before them may take it first.
+fn too_dear(cost: &PlacedCost, before: &[PlacedCost], rules: &[Placed]) -> Option<(Certainty, String)> {
+    let (rule, earlier) = rules.split_last()?;
+    let units = match &cost.rule.cost {
+        Cost::Constant(units) => *units,
+        Cost::From(source) => source.default,
+    };
+    let rate = rules::rates(rule).iter().find(|rate| rate.count() < units)?;
+    let (ours, theirs) = (spelled(&cost.rule.when), spelled(&rule.rule.when));
+    let both = [&ours[..], &theirs[..]].concat();
+    let takes = |when: &When| spelled(when).iter().all(|matcher| both.contains(matcher));
+    let ends =
+        |placed: &Placed| placed.rule.action.ends() && placed.rule.mode == Mode::Enforce && takes(&placed.rule.when);
+    let taken = before.iter().any(|cost| takes(&cost.rule.when)) || earlier.iter().any(ends);
+    if taken || are_disjoint(&cost.rule.when, &rule.rule.when) {
+        return None;
+    }
+    let is_certain = rule.rule.mode == Mode::Enforce && theirs.iter().all(|matcher| ours.contains(matcher));
+    let certainty = if is_certain { Certainty::Always } else { Certainty::Maybe };
+    let line = rule.span.line;
+    Some((
+        certainty,
+        format!("a request that costs {units} never fits into the rate {rate} of the rule in line {line}"),
+    ))
+}
+
+/// Notes costs that ask for a principal where it is several claims.
+pub fn refuse_principals(section: &mut Section<'_, '_>, costs: &[PlacedCost]) {
+    costs.iter().for_each(|cost| rules::refuse_principal(section, &cost.rule.when, cost.span));
 }

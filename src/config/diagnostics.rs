@@ -67,6 +67,11 @@ impl Diagnostics {
         format!("{}: {} {}{plural}", self.name, self.count, self.severity.word())
     }
 
+    /// What is shown, each as its line, its cause and its hint.
+    pub fn records(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+        self.shown.iter().map(|(mistake, line)| (line.number, &*mistake.cause, &*mistake.hint))
+    }
+
     /// The text in colours, for a terminal.
     pub fn to_styled(&self) -> String {
         self.render(&Renderer::styled(), DEFAULT_HELP_STYLE)

@@ -3,11 +3,12 @@
 use super::kinds::{Kind, TEXT, TEXT_OR_TEXTS};
 use super::matchers::when;
 use super::node::quoted;
-use super::reach::needs_token;
 use super::section::Section;
 use super::token::{CLAIMS, PREFIXES, SOURCES};
 use crate::capability::Prefixes;
 use crate::policy::MissingToken;
+use crate::policy::facts::Field;
+use crate::policy::when::Matcher;
 use crate::token::TokenRules;
 
 const MISSING: Kind<MissingToken> = Kind::Word(&[("deny", MissingToken::Deny), ("allow", MissingToken::Allow)]);
@@ -57,13 +58,21 @@ pub fn token(token: &mut Section<'_, '_>) -> Option<Token> {
 fn allow_when(missing: &mut Section<'_, '_>) -> Option<MissingToken> {
     let when = missing.shared("allow_when", "matchers", "the requests that need no token", when)?;
     let hint = "write `deny`, `allow`, or `allow_when:` and matchers below it";
+    if !missing.is_clean() {
+        return None;
+    }
     let Some(when) = when else { return missing.clash(&[], "`token.missing` says nothing".into(), hint) };
-    match when.0.iter().find_map(needs_token) {
-        Some(asks) => {
-            let cause = format!("a request without a token never has {asks}");
-            missing.clash(&["allow_when"], cause, "ask for what it has: a path, a method, a host, a client, a header")
-        }
-        None => Some(MissingToken::AllowWhen(when)),
+    if !when.asks(&is_about_token) {
+        return Some(MissingToken::AllowWhen(when));
+    }
+    let cause = "this asks for what a token says, and is about requests without one".to_owned();
+    missing.clash(&["allow_when"], cause, "ask for what they have: a path, a method, a host, a client, a header")
+}
+
+fn is_about_token(matcher: &Matcher) -> bool {
+    match matcher.field() {
+        Some(field) => matches!(field, Field::Principal | Field::Claim(_)),
+        None => matches!(matcher, Matcher::Token(_) | Matcher::HasRate(_)),
     }
 }
 

@@ -68,6 +68,14 @@ impl<T: Clone> Kind<T> {
             Self::Is(.., read) => read(value),
         }
     }
+
+    /// What `text` means, if it is one of the words.
+    pub fn word(&self, text: &str) -> Option<T> {
+        match self {
+            Self::Word(words) => words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone()),
+            Self::Is(..) => None,
+        }
+    }
 }
 
 /// Reads one of `words`.
@@ -110,7 +118,12 @@ fn rate(value: &mut Value<'_, '_>) -> Option<Rate> {
 
 fn units(value: &mut Value<'_, '_>) -> Option<u64> {
     match &value.node().tree {
-        Tree::Number(number) => number.parse().ok().or_else(|| value.wrong_kind()),
+        Tree::Number(number) => {
+            number.parse().ok().or_else(|| match number.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => value.reject(&format!("`{}` is too large", value.path()), value.advice()),
+                false => value.wrong_kind(),
+            })
+        }
         _ => value.wrong_kind(),
     }
 }

@@ -3,8 +3,9 @@
 use super::kinds::{Kind, SWITCH};
 use super::node::{Node, Tree, quoted};
 use super::patterns::{CLAIM, HOSTS, METHODS, NETWORKS, PATHS, PRINCIPALS, TOKENS, texts};
-use super::reach::contradiction;
+use super::response::is_header_name;
 use super::section::Section;
+use super::sense::contradiction;
 use super::value::Value;
 use crate::policy::facts::Field;
 use crate::policy::when::{Matcher, Number, Wanted, When};
@@ -38,9 +39,26 @@ pub fn when(when: &mut Section<'_, '_>) -> Option<When> {
     found.push(not.map(|not| not.map(Matcher::Not)));
     let matchers: Option<Vec<_>> = found.into_iter().collect();
     let read = When(matchers?.into_iter().flatten().collect());
-    match contradiction(&read) {
-        Some(cause) => when.reject(when.span(), cause, "remove one of the two, or make two rules of it".into()),
+    if !when.is_clean() {
+        return None;
+    }
+    if let Some(cause) = contradiction(&read) {
+        return when.reject(when.span(), cause, "remove one of the two, or make two rules of it".into());
+    }
+    match repeated(&read) {
+        Some(name) => when.twice(&name),
         None => Some(read),
+    }
+}
+
+/// The field, as the file names it, that two matchers ask for: a header in another case, a claim by dots and by a list.
+fn repeated(when: &When) -> Option<String> {
+    let fields: Vec<_> = when.0.iter().filter_map(Matcher::field).collect();
+    let twice = (1..fields.len()).find(|&at| fields[..at].contains(&fields[at]))?;
+    match fields[twice] {
+        Field::Header(name) => Some(format!("header.{name}")),
+        Field::Claim(path) => Some(format!("claim.{path}")),
+        _ => None,
     }
 }
 
@@ -91,8 +109,7 @@ fn named(when: &mut Section<'_, '_>) -> Vec<Found> {
     let mut found = Vec::new();
     for header in headers {
         found.push(header.and_then(|(name, span, test)| {
-            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            if name.bytes().all(is_name) {
+            if is_header_name(name) {
                 return Some(Some(test.of(Field::Header(name.to_ascii_lowercase().into()))));
             }
             let cause = format!("{} is not the name of a header", quoted(name));

@@ -13,7 +13,11 @@ pub struct Mistake {
 
 /// The mistakes so far.
 #[derive(Debug, Default)]
-pub struct Mistakes(Vec<Mistake>);
+pub struct Mistakes {
+    found: Vec<Mistake>,
+    /// Paths with an encoded slash, which are mistakes unless the file says that such paths can come.
+    encoded_slashes: Vec<Mistake>,
+}
 
 /// What is found so far.
 #[derive(Debug, Default)]
@@ -30,17 +34,28 @@ pub struct Notes {
 impl Mistakes {
     /// Notes a mistake. It gives `None`, since whoever notes one has no value to go on with.
     pub fn add<T>(&mut self, mistake: Mistake) -> Option<T> {
-        self.0.push(mistake);
+        self.found.push(mistake);
         None
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Notes a path that can only match where encoded slashes are literal.
+    pub fn add_encoded_slash(&mut self, mistake: Mistake) {
+        self.encoded_slashes.push(mistake);
     }
 
-    /// The mistakes in the order of the text.
+    /// No path that is matched holds an encoded slash.
+    pub fn refuse_encoded_slashes(&mut self) {
+        self.found.append(&mut self.encoded_slashes);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The mistakes in the order of the text. One that several aliases repeat is one.
     pub fn sorted(mut self) -> Vec<Mistake> {
-        self.0.sort_by_key(|mistake| mistake.span);
-        self.0
+        self.found.sort_by_key(|mistake| mistake.span);
+        self.found.dedup_by(|one, other| one.span == other.span && one.cause == other.cause);
+        self.found
     }
 }

@@ -7,6 +7,19 @@ use super::section::{Read, Section};
 use super::value::Value;
 use super::yaml;
 
+/// The elements of a list that could be read.
+pub struct Listed<T> {
+    pub read: Vec<T>,
+    is_whole: bool,
+}
+
+impl<T> Listed<T> {
+    /// All elements, if all could be read.
+    pub fn whole(self) -> Option<Vec<T>> {
+        self.is_whole.then_some(self.read)
+    }
+}
+
 impl<'d> Section<'d, '_> {
     /// Reads a section within this one. One that is not there, or has nothing in it, is all defaults.
     pub fn section<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Option<T> {
@@ -54,6 +67,9 @@ impl<'d> Section<'d, '_> {
     ) -> Option<Option<T>> {
         self.note_either(key, about, Field::new(kind, example, false), read);
         let Some((name, node)) = self.find(key) else { return Some(None) };
+        if matches!(node.tree, Tree::Null) {
+            return self.optional(key, example, kind, about);
+        }
         self.either(key, name.span, node, example, kind, about, read).map(Some)
     }
 
@@ -119,23 +135,25 @@ impl<'d> Section<'d, '_> {
     }
 
     /// Reads a list of sections. One that is not there is empty.
-    pub fn list<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Option<Vec<T>> {
-        let list = match self.find(key) {
-            None if self.described.is_some() => self.within(key, self.span, &[], read).map(|one| vec![one]),
-            None => Some(Vec::new()),
+    pub fn list<T>(&mut self, key: &'static str, about: &'static str, read: Read<T>) -> Listed<T> {
+        let elements: Vec<Option<T>> = match self.find(key) {
+            None if self.described.is_some() => vec![self.within(key, self.span, &[], read)],
+            None => Vec::new(),
             Some((_, Node { tree: Tree::List(nodes), .. })) => {
-                let elements: Vec<_> =
-                    nodes.iter().enumerate().map(|(at, node)| self.element(key, at, node, read)).collect();
-                elements.into_iter().collect()
+                nodes.iter().enumerate().map(|(at, node)| self.element(key, at, node, read)).collect()
             }
             Some((_, node)) => {
-                let cause = format!("`{}` must be a list, found {node}", self.path_to(key));
-                self.reject(node.span, cause, format!("write a line `- ` with keys for each element ({about})"))
+                let cause = match node.tree {
+                    Tree::Null => format!("`{}` has no value", self.path_to(key)),
+                    _ => format!("`{}` must be a list, found {node}", self.path_to(key)),
+                };
+                vec![self.reject(node.span, cause, format!("write a line `- ` with keys for each element ({about})"))]
             }
         };
         let entries = self.notes.described.take();
         self.note(key, about, || Shape::List(entries.unwrap_or_default()));
-        list
+        let is_whole = elements.iter().all(Option::is_some);
+        Listed { read: elements.into_iter().flatten().collect(), is_whole }
     }
 
     fn element<T>(&mut self, key: &str, at: usize, node: &'d Node, read: Read<T>) -> Option<T> {

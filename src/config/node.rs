@@ -10,6 +10,13 @@ pub struct Span {
     pub line: usize,
 }
 
+impl Span {
+    /// In bytes.
+    pub fn length(self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 /// One value and its place. What an alias stands for has the place where it is written out.
 #[derive(Debug)]
 pub struct Node {

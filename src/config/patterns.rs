@@ -2,9 +2,9 @@
 
 use super::kinds::{A_TEXT_OR_TEXTS, Kind, text, word};
 use super::node::{Tree, quoted};
+use super::paths::path_pattern;
 use super::value::Value;
 use crate::network::IpNet;
-use crate::path::{EncodedSlash, canonical};
 use crate::policy::facts::{Presence, host};
 use crate::policy::pattern::{Dialect, Pattern};
 use crate::policy::when::Wanted;
@@ -56,21 +56,23 @@ pub fn text_pattern(value: &mut Value<'_, '_>) -> Option<Wanted> {
     pattern(value, text, Dialect::Text)
 }
 
-fn pattern(value: &mut Value<'_, '_>, text: &str, dialect: Dialect) -> Option<Wanted> {
+/// Reads `text` as a pattern.
+pub fn pattern(value: &mut Value<'_, '_>, text: &str, dialect: Dialect) -> Option<Wanted> {
     match Pattern::parse(text, dialect) {
         Ok(pattern) => Some(Wanted::Text(pattern)),
         Err(error) => value.reject(&format!("{} is no pattern", quoted(text)), &error.to_string()),
     }
 }
 
-/// A number in a token is a principal in its plain form.
+/// A number in a token is a principal in its plain form, so only a number in that form names one.
 fn principal(value: &mut Value<'_, '_>) -> Option<Wanted> {
-    match &value.node().tree {
-        Tree::Number(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-            pattern(value, number, Dialect::Text)
-        }
-        _ => text_pattern(value),
+    const LARGEST: u64 = (1 << 53) - 1;
+    let Tree::Number(number) = &value.node().tree else { return text_pattern(value) };
+    let is_exact = number.parse::<u64>().is_ok_and(|number| number <= LARGEST);
+    if is_exact && value.node().span.length() == number.len() {
+        return pattern(value, number, Dialect::Text);
     }
+    value.wrong("put it in quotes: a number means another text in YAML, in a token or in both")
 }
 
 fn methods(value: &mut Value<'_, '_>) -> Option<Vec<Wanted>> {
@@ -78,7 +80,7 @@ fn methods(value: &mut Value<'_, '_>) -> Option<Vec<Wanted>> {
     if methods.contains(&"GET") && !methods.contains(&"HEAD") {
         methods.push("HEAD");
     }
-    Some(methods.iter().map(|method| Wanted::Text(Pattern::Exact(method.as_bytes().into()))).collect())
+    Some(methods.iter().map(|method| Wanted::Text(Pattern::exact(method.as_bytes()))).collect())
 }
 
 fn method<'d>(value: &mut Value<'d, '_>) -> Option<&'d str> {
@@ -87,48 +89,41 @@ fn method<'d>(value: &mut Value<'d, '_>) -> Option<&'d str> {
         return Some(text);
     }
     let cause = format!("{} is not a method", quoted(text));
-    value.reject(&cause, &format!("write `{}`: methods are in capitals, and have no wildcards", capitals(text)))
-}
-
-fn capitals(text: &str) -> String {
-    let letters: String = text.chars().filter(char::is_ascii_alphabetic).take(20).collect();
-    if letters.is_empty() { "GET".into() } else { letters.to_ascii_uppercase() }
+    if text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') {
+        return value.reject(&cause, &format!("write {}: case counts", quoted(&text.to_ascii_uppercase())));
+    }
+    value.reject(&cause, "write one method, or a list such as `[POST, PUT]`; for every method, remove `method`")
 }
 
 fn host_pattern(value: &mut Value<'_, '_>) -> Option<Wanted> {
     let text = value.text()?;
+    let cause = format!("no host that is matched looks like {}", quoted(text));
     let lower = text.to_ascii_lowercase();
-    let compared = String::from_utf8_lossy(&host(lower.as_bytes())).into_owned();
+    let authority = lower.split("://").last().unwrap_or_default().split('/').next().unwrap_or_default();
+    let compared = String::from_utf8_lossy(&host(authority.as_bytes())).into_owned();
+    let is_odd = |char: char| char.is_whitespace() || char.is_control() || "?#@,;".contains(char);
+    if compared.is_empty() || lower.contains(is_odd) && compared == lower {
+        return value.reject(&cause, value.advice());
+    }
     if compared != lower {
-        let cause = format!("no host that is matched looks like {}", quoted(text));
-        return value
-            .reject(&cause, &format!("write `{compared}`: hosts are matched without a port or a dot at the end"));
+        let hint = "hosts are matched without a scheme, a port, a path or a dot at the end";
+        return value.reject(&cause, &format!("write {}: {hint}", quoted(&compared)));
+    }
+    if !lower.is_ascii() {
+        return value.reject(&cause, "write it as it is sent, in ASCII, such as `xn--bcher-kva.example`");
+    }
+    if lower.starts_with('.') {
+        return value.reject(&cause, &format!("write {}", quoted(&format!("*{lower}"))));
+    }
+    if lower.contains(':') && !lower.starts_with('[') {
+        return value.reject(&cause, "an IPv6 address stands in brackets, such as \"[2001:db8::1]\"");
     }
     pattern(value, &lower, Dialect::Text)
 }
 
-/// Reads a path with wildcards. One that no canonical path looks like could never match.
-fn path_pattern(value: &mut Value<'_, '_>) -> Option<Wanted> {
-    let text = value.text()?;
-    let wildcards = text.replace("\\*", "x").replace('*', "x");
-    let sample = if text.starts_with('*') { format!("/{wildcards}") } else { wildcards };
-    let cause = format!("no path that is matched looks like {}", quoted(text));
-    match canonical(sample.as_bytes(), EncodedSlash::Literal) {
-        Ok(path) if path == sample => pattern(value, text, Dialect::Path),
-        Ok(path) if !text.contains('*') => {
-            value.reject(&cause, &format!("write {}: that is its canonical form", quoted(&path)))
-        }
-        Ok(_) => value.reject(&cause, "write it decoded, without `//`, dot segments and a query"),
-        Err(error) => {
-            value.reject(&cause, &format!("{error}; requests with such a path are refused with 400 or mean another"))
-        }
-    }
-}
-
 fn network(value: &mut Value<'_, '_>) -> Option<IpNet> {
     let text = value.text()?;
-    let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    let Ok(network) = network.map(canonical_network) else {
+    let Some(network) = plain_network(text).map(canonical_network) else {
         return value.wrong("write a network such as 10.0.0.0/8 or 2001:db8::/32, or one address");
     };
     if network.trunc() == network {
@@ -136,6 +131,14 @@ fn network(value: &mut Value<'_, '_>) -> Option<IpNet> {
     }
     let cause = format!("{} has bits set behind its prefix", quoted(text));
     value.reject(&cause, &format!("write `{}`, or a longer prefix", network.trunc()))
+}
+
+/// The address is read as the standard library does: a number that begins with 0 might be octal, and is none.
+fn plain_network(text: &str) -> Option<IpNet> {
+    match text.split_once('/') {
+        None => text.parse::<IpAddr>().ok().map(IpNet::from),
+        Some((address, length)) => IpNet::new(address.parse().ok()?, length.parse().ok()?).ok(),
+    }
 }
 
 /// IPv4 that is mapped into IPv6 is IPv4, in a network as in an address.

@@ -37,8 +37,7 @@ const TAKEN: [&str; 22] = [
 /// Reads a field name (RFC 9110, section 5.1) that is free for Tollgate to use, in lower case.
 fn header(value: &mut Value<'_, '_>) -> Option<String> {
     let text = value.text()?;
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if !text.bytes().all(is_token) {
+    if !is_header_name(text) {
         let cause = format!("{} is not the name of a header", quoted(text));
         return value.reject(&cause, "write letters, digits and hyphens only, such as `X-Webpa-Capability-Warning`");
     }
@@ -48,6 +47,12 @@ fn header(value: &mut Value<'_, '_>) -> Option<String> {
         return value.reject(&cause, value.advice());
     }
     Some(name)
+}
+
+/// Whether a text is a field name (RFC 9110, section 5.1).
+pub fn is_header_name(text: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_token)
 }
 
 /// Reads a key of gRPC metadata whose values are text, in lower case.

@@ -8,8 +8,8 @@ use super::section::Section;
 use super::table::MODE;
 use crate::policy::Mode;
 use crate::policy::callers::{Action, CallerRule};
-use crate::policy::facts::Presence;
-use crate::policy::when::Matcher;
+use crate::policy::facts::Field;
+use crate::policy::when::{Matcher, When};
 use crate::rate::Rate;
 use crate::resolver::{Denial, DenialStatus};
 
@@ -17,7 +17,7 @@ const STATUS: Kind<DenialStatus> =
     Kind::Is("400 or 404", r#"{"enum": [400, 404]}"#, |value| match &value.node().tree {
         Tree::Number(number) if number == "400" => Some(DenialStatus::BadRequest),
         Tree::Number(number) if number == "404" => Some(DenialStatus::NotFound),
-        _ => value.wrong("write `400` or `404`; for 403, `deny:` and why"),
+        _ => value.wrong("write `400` or `404`, without quotes; for 403, `deny:` and why"),
     });
 
 /// Whether a ceiling spares those who carry no rate.
@@ -35,6 +35,9 @@ pub fn caller_rule(rule: &mut Section<'_, '_>) -> Option<Placed> {
     let actions = actions(rule);
     let mode =
         rule.field("mode", "enforce", &MODE, "observe: the rule refuses nobody, and what it would do is reported");
+    if !rule.is_clean() {
+        return None;
+    }
     let actions: Vec<_> = actions.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
     let (when, mode) = (when?.unwrap_or_default(), mode?);
     let names: Vec<_> = actions.iter().map(|(name, _)| format!("`{name}`")).collect();
@@ -107,29 +110,43 @@ fn ceiling(ceiling: &mut Section<'_, '_>) -> Option<Action> {
     Some(Action::Ceiling { rates: rates?, spares_unrestricted: spares? })
 }
 
-/// Notes rules that can never apply. `token_needed`: a request without a token never gets here.
-pub fn check_reach(section: &mut Section<'_, '_>, rules: &[Placed], token_needed: bool) {
-    let mut reach = Reach::default();
-    for Placed { rule, span } in rules {
-        let tokens = rule.when.0.iter().find_map(|matcher| match matcher {
-            Matcher::Token(tokens) => Some(tokens),
-            _ => None,
-        });
-        let comes = |token: &Presence| match token {
-            Presence::Present => true,
-            Presence::Missing => !token_needed,
-            Presence::Failed => false,
-        };
-        if tokens.is_some_and(|tokens| !tokens.iter().any(comes)) {
-            let cause = "this rule can never apply: such a request is refused before the caller rules".to_owned();
-            let hint = "a failed token is always a 401; a missing one is, unless `token.missing` lets it through";
-            section.reject::<()>(*span, cause, hint.into());
-        }
+/// Notes rules that can never apply. `without_token`: requests without a token get here. Rates that a rule gives by what
+/// a request is, not by who makes it, are a warning: they are remembered for the caller, as a token's are.
+pub fn check(section: &mut Section<'_, '_>, rules: &[Placed], without_token: bool) {
+    let mut reach = Reach::new("rule", without_token);
+    for placed @ Placed { rule, span } in rules {
         reach.visit(section, &rule.when, *span, rule.action.ends() && rule.mode == Mode::Enforce);
+        if !rates(placed).is_empty() && rule.when.asks(&is_about_request) {
+            let cause = "the rates of this rule go on applying to the caller's other requests".to_owned();
+            let hint = "a caller's rates are remembered for twice their window, whichever request brought them: ask for who \
+                        the caller is (principal, claims), or expect it";
+            section.warn(*span, cause, hint);
+        }
     }
 }
 
-/// The rates of a rule that a request may be held to, each with the place of the rule.
+/// Whether it differs between requests of one caller.
+fn is_about_request(matcher: &Matcher) -> bool {
+    match matcher.field() {
+        Some(field) => !matches!(field, Field::Principal | Field::Claim(_)),
+        None => matches!(matcher, Matcher::Client(_)),
+    }
+}
+
+/// Notes rules that ask for a principal where it is several claims.
+pub fn refuse_principals(section: &mut Section<'_, '_>, rules: &[Placed]) {
+    rules.iter().for_each(|placed| refuse_principal(section, &placed.rule.when, placed.span));
+}
+
+/// Notes a mistake, if `when` asks for a principal.
+pub fn refuse_principal(section: &mut Section<'_, '_>, when: &When, span: Span) {
+    if when.asks(&|matcher| matcher.field() == Some(&Field::Principal)) {
+        let cause = "this asks for the principal, which `token.principal` makes of several claims".to_owned();
+        section.reject::<()>(span, cause, "ask for each of these claims: `claim.sub`, `claim.iss`".into());
+    }
+}
+
+/// The rates that a rule holds callers to.
 pub fn rates(placed: &Placed) -> &[Rate] {
     match &placed.rule.action {
         Action::Override(rates) | Action::Vouch(rates) | Action::Ceiling { rates, .. } => rates,

@@ -8,7 +8,7 @@ use super::reference::{Entry, Field, Shape};
 use super::suggest::suggest;
 use super::value::{Value, Words};
 use super::yaml;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What an empty file or one without keys is told.
 const SMALLEST: &str = "the smallest useful file is\n\n    token:\n      prefixes: [\"prefix:rate:\"]\n";
@@ -107,7 +107,7 @@ impl<'d, 'm> Section<'d, 'm> {
         let words = self.words(key, example, kind, about);
         match self.find(key) {
             Some((_, node)) => kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)),
-            None if self.described.is_some() => None,
+            None if self.described.is_some() || self.is_mistyped(key) => None,
             None => {
                 let hint = format!("below `{}`, {}", self.path, words.advice);
                 self.reject(self.span, format!("`{}` is missing", words.path), hint)
@@ -144,11 +144,37 @@ impl<'d, 'm> Section<'d, 'm> {
         self.find_known(key).is_some()
     }
 
+    /// Whether every key is known, now that all were asked for, and stands here once. Otherwise the section may mean
+    /// something else than what was read of it, and what seems to follow from it would only hide the mistake.
+    pub fn is_clean(&self) -> bool {
+        let mut seen = HashSet::new();
+        self.entries.iter().all(|(name, _)| {
+            let key = name.as_text().unwrap_or_default();
+            self.knows(key) && seen.insert(key)
+        })
+    }
+
+    /// Whether a key stands here that is probably meant to be `key`.
+    fn is_mistyped(&self, key: &str) -> bool {
+        self.entries.iter().any(|(name, _)| suggest(name.as_text().unwrap_or_default(), [key]).is_some())
+    }
+
     /// Notes a mistake that lies in how fields of this section go together, at the first of `keys` that is written.
     pub fn clash<T>(&mut self, keys: &[&str], cause: String, hint: &str) -> Option<T> {
         let written = keys.iter().find_map(|key| self.find_known(key));
-        let span = written.map_or(self.span, |(_, node)| node.span);
+        let span = written.map_or(self.span, |(name, node)| match node.tree {
+            Tree::Map(_) => name.span,
+            _ => node.span,
+        });
         self.reject(span, cause, hint.into())
+    }
+
+    /// Notes that fields of different spelling are the one field `key`, at the last of them.
+    pub fn twice<T>(&mut self, key: &str) -> Option<T> {
+        let spells = |name: &&(Node, Node)| name.0.as_text().is_some_and(|text| text.eq_ignore_ascii_case(key));
+        let span = self.entries.iter().rfind(spells).map_or(self.span, |(name, _)| name.span);
+        let cause = format!("{} stands here twice, in two spellings", quoted(&self.path_to(key)));
+        self.reject(span, cause, "keep one of the two, with a list of what it may be".into())
     }
 
     /// Notes a mistake.
@@ -188,6 +214,10 @@ impl<'d, 'm> Section<'d, 'm> {
     }
 
     fn default<T: Clone>(&mut self, default: &str, kind: &Kind<T>, words: &Words) -> Option<T> {
+        // Ten thousand rules have a mode each; a word needs no YAML reader.
+        if let Some(meaning) = kind.word(default) {
+            return Some(meaning);
+        }
         let mut aside = Notes::default();
         let node = yaml::parse(default).ok();
         let value = node.and_then(|node| kind.read(&mut Value::new(&node, words, &mut aside.mistakes)));
@@ -213,9 +243,10 @@ impl<'d, 'm> Section<'d, 'm> {
 
     /// Whether something asked for `key`: itself, or every key that begins like it.
     fn knows(&self, key: &str) -> bool {
-        let asked =
-            |known: &&str| key == *known || known.ends_with('.') && key.len() > known.len() && key.starts_with(known);
-        self.known.iter().any(asked)
+        self.known.iter().any(|known| match known.ends_with('.') {
+            true => key.len() > known.len() && key.starts_with(known),
+            false => key == *known,
+        })
     }
 
     fn unknown(&mut self, name: &Node) {
@@ -226,11 +257,20 @@ impl<'d, 'm> Section<'d, 'm> {
         };
         let known =
             || self.known.iter().map(|key| if key.ends_with('.') { format!("{key}NAME") } else { (*key).to_owned() });
-        let hint = match suggest(name.as_text().unwrap_or_default(), self.known.iter().copied()) {
-            Some(key) if key.ends_with('.') => format!("did you mean `{key}NAME`?"),
-            Some(key) => format!("did you mean `{key}`?"),
+        let hint = match self.nearest(name.as_text().unwrap_or_default()) {
+            Some(key) => format!("did you mean {}?", quoted(&key)),
             None => format!("known keys here: {}", known().collect::<Vec<_>>().join(", ")),
         };
         self.reject::<()>(name.span, cause, hint);
+    }
+
+    /// The known key that an unknown one was probably meant to be.
+    fn nearest(&self, written: &str) -> Option<String> {
+        let known = || self.known.iter().copied();
+        let (start, rest) = written.split_once('.').unwrap_or((written, ""));
+        let named = || suggest(&format!("{start}."), known().filter(|key| key.ends_with('.')));
+        let key = suggest(written, known()).or_else(|| named().filter(|_| !rest.is_empty()))?;
+        let name = if rest.is_empty() { "NAME" } else { rest };
+        Some(if key.ends_with('.') { format!("{key}{name}") } else { key.into() })
     }
 }

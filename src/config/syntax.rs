@@ -2,7 +2,7 @@
 
 /// What to do about the parser's `message` on `line`.
 pub fn hint(message: &str, line: &str) -> &'static str {
-    const HINTS: [(&str, &str); 9] = [
+    const HINTS: [(&str, &str); 10] = [
         ("tabs disallowed", "indent with spaces"),
         (
             "unexpected character: `\\u",
@@ -11,6 +11,7 @@ pub fn hint(message: &str, line: &str) -> &'static str {
         ("anchor or alias", "a text that begins with `*` or `&` must be in quotes"),
         ("unexpected character", "put a text that begins with or holds such a character in double quotes"),
         ("mapping values", "a text with a colon must be in quotes; a key must stand straight below its neighbours"),
+        ("unknown escape", "a backslash in double quotes begins an escape: put the text in single quotes"),
         ("unclosed quote", "close the quote"),
         ("unclosed bracket", "close the bracket"),
         ("misplaced bracket", "remove the bracket, or put the text in quotes"),

@@ -17,6 +17,7 @@ use crate::policy::costs::Costs;
 use crate::policy::counts::Counts;
 use crate::policy::{MissingToken, Mode, Policy};
 use std::sync::Arc;
+use std::time::Duration;
 
 const BODY: Kind<BodyFormat> = Kind::Word(&[
     ("problem", BodyFormat::Problem),
@@ -49,6 +50,9 @@ const METADATA: Kind<DecisionMetadata> = Kind::Word(&[
 const ENCODED_SLASH: Kind<EncodedSlash> =
     Kind::Word(&[("refuse", EncodedSlash::Refuse), ("literal", EncodedSlash::Literal)]);
 
+/// The lowest age at which a connection may be asked to end.
+const SHORTEST_AGE: Duration = Duration::from_millis(10);
+
 /// The whole file.
 pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let listen = file.section("listen", "where Tollgate listens", listen);
@@ -67,22 +71,26 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let paths = file.section("paths", "what paths are matched", paths);
     let shutdown = file.section("shutdown", "how the process stops", shutdown);
     let log = file.section("log", "how the log looks", log);
-    if let (Some(token), Some(callers)) = (&token, &callers) {
-        rules::check_reach(file, &callers.rules, token.missing == MissingToken::Deny);
+    if paths == Some(EncodedSlash::Refuse) {
+        file.notes.mistakes.refuse_encoded_slashes();
     }
-    if let (Some(costs), Some(callers)) = (&costs, &callers) {
-        costs::check(file, costs, &callers.rules);
+    if let (Some(token), Some(callers)) = (&token, &callers) {
+        let without_token = token.missing != MissingToken::Deny;
+        rules::check(file, &callers.rules.read, without_token);
+        costs::check(file, &costs.read, &callers.rules.read, without_token);
+        if token.rules.principal.len() > 1 {
+            rules::refuse_principals(file, &callers.rules.read);
+            costs::refuse_principals(file, &costs.read);
+        }
     }
     let (token, callers, mode, paths) = (token?, callers?, mode?, paths?);
+    let rules = callers.rules.whole()?.into_iter().map(|placed| placed.rule);
     let policy = Policy {
         mode,
         missing: token.missing,
         skips_preflights: token.skips_preflights,
-        callers: Arc::new(CallerRules::new(
-            callers.base,
-            callers.rules.into_iter().map(|placed| placed.rule).collect(),
-        )),
-        costs: Costs::new(costs?.into_iter().map(|placed| placed.rule).collect()),
+        callers: Arc::new(CallerRules::new(callers.base?, rules.collect())),
+        costs: Costs::new(costs.whole()?.into_iter().map(|placed| placed.rule).collect()),
         client: client?,
         encoded_slash: paths,
         counts: Counts::default(),
@@ -113,6 +121,10 @@ fn listen(listen: &mut Section<'_, '_>) -> Option<Listen> {
     );
     let (grpc, trusted_network) = (grpc?, trusted_network?);
     let rules = Listen { grpc, trusted_network, max_connection_age: max_connection_age? };
+    if rules.max_connection_age.is_some_and(|age| age < SHORTEST_AGE) {
+        let cause = "with so short an age, connections would do nothing but end".to_owned();
+        return listen.clash(&["max_connection_age"], cause, "write at least `10ms`; some minutes are usual");
+    }
     match rules.check_trust() {
         Ok(()) => Some(rules),
         Err(error) => listen.clash(&["grpc"], error.to_string(), UntrustedNetwork::HINT),

@@ -119,4 +119,9 @@ impl<'d, 'm> Value<'d, 'm> {
     pub fn reject<T>(&mut self, cause: &str, hint: &str) -> Option<T> {
         self.mistakes.add(Mistake { span: self.node.span, cause: cause.into(), hint: hint.into() })
     }
+
+    /// Notes a path that can only match where encoded slashes are literal.
+    pub fn encoded_slash(&mut self, cause: String, hint: &str) {
+        self.mistakes.add_encoded_slash(Mistake { span: self.node.span, cause, hint: hint.into() });
+    }
 }

@@ -1,6 +1,7 @@
 //! What rules may ask about one request, each fact in the form in which it is compared.
 
 use crate::claims::{Claim, Claims};
+use crate::network;
 use crate::path::UnsafePath;
 use crate::request::Request;
 use crate::token::ClaimPath;
@@ -24,8 +25,10 @@ pub struct Facts<'f> {
     pub path: Cow<'f, str>,
     /// Why there is none, although a rule asks for it.
     pub unsafe_path: Option<UnsafePath>,
-    /// The host without its port, in lower case.
+    /// The host without its port, in lower case. Only kept where a rule asks for it.
     pub host: Cow<'f, [u8]>,
+    /// Whether there is none, although a rule asks for it: what came can be read in several ways.
+    pub unsafe_host: bool,
     /// The client's address. Only kept where a rule asks for it.
     pub client: Option<IpAddr>,
 }
@@ -122,6 +125,19 @@ fn value<'v>(claim: &'v Claim<'_>) -> Value<'v> {
         Claim::Bool(bool) => Value::Bool(*bool),
         Claim::Null | Claim::List(_) | Claim::Object(_) | Claim::TooDeep => Value::Other,
     }
+}
+
+/// A host as it is compared, unless it can be read in several ways: it has user information, an escape, two ports, an
+/// empty label, or is two hosts.
+pub fn canonical_host(of: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let compared = host(of);
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let has_empty_label =
+        compared.starts_with(b".") || compared.ends_with(b".") || compared.windows(2).any(|two| two == b"..");
+    let is_name = compared.iter().all(is_part) && !has_empty_label;
+    let inner = compared.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    let is_address = || inner.is_some_and(|inner| matches!(network::address(inner), Some(IpAddr::V6(_))));
+    (is_name || is_address()).then_some(compared)
 }
 
 /// A host as it is compared: in lower case, without a port and without the dot that ends a full name.

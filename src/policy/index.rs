@@ -5,7 +5,6 @@
 //! several fields is filed under the one that fewest others share; one that wants none is always looked at.
 
 use super::facts::{Facts, Field, Value};
-use super::pattern::Pattern;
 use super::when::{Matcher, Wanted, When};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -114,7 +113,7 @@ fn choices(when: &When) -> impl Iterator<Item = Vec<Place>> {
 fn place(field: &Field, wanted: &Wanted) -> Option<Place> {
     let Wanted::Text(pattern) = wanted else { return None };
     let text = pattern.literal_start();
-    let is_exact = matches!(pattern, Pattern::Exact(_));
+    let is_exact = pattern.as_exact().is_some();
     // A pattern that begins with a wildcard could be anywhere.
     (is_exact || !text.is_empty()).then(|| (field.clone(), is_exact, text))
 }

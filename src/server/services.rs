@@ -9,6 +9,7 @@ use std::future::{Ready, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tonic::body::Body;
 use tonic::server::{Grpc, UnaryService};
@@ -29,9 +30,35 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// What a worker serves.
 #[derive(Clone)]
 pub struct Services {
+    in_flight: InFlight,
     check: Check,
     /// Boxed, because the type of tonic's own health service has no name.
     health: Arc<dyn Fn(http::Request<Body>) -> BoxFuture<http::Response<Body>> + Send + Sync>,
+}
+
+/// Requests that are not answered yet, watches of the health apart.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+struct Flight(InFlight);
+
+impl InFlight {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn start(&self) -> Flight {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Flight(self.clone())
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// `Authorization/Check`.
@@ -48,7 +75,13 @@ impl Services {
                 response
             })
         };
-        Self { check: Check(ext_authz), health: Arc::new(health) }
+        Self { in_flight: InFlight::default(), check: Check(ext_authz), health: Arc::new(health) }
+    }
+
+    /// The same services, with a count of requests in flight of their own.
+    pub fn counted(&self) -> (Self, InFlight) {
+        let in_flight = InFlight::default();
+        (Self { in_flight: in_flight.clone(), ..self.clone() }, in_flight)
     }
 }
 
@@ -64,8 +97,12 @@ impl Service<http::Request<Body>> for Services {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         match request.uri().path() {
             CHECK => {
-                let check = self.check.clone();
-                Box::pin(async move { Ok(grpc().unary(check, request).await) })
+                let (check, flight) = (self.check.clone(), self.in_flight.start());
+                Box::pin(async move {
+                    let answered = grpc().unary(check, request).await;
+                    drop(flight);
+                    Ok(answered)
+                })
             }
             path if path.starts_with("/grpc.health.v1.Health/") => {
                 let response = (self.health)(request);

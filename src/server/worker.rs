@@ -2,7 +2,7 @@
 
 use crate::server::connection::Connection;
 use crate::server::listener::Socket;
-use crate::server::services::Services;
+use crate::server::services::{InFlight, Services};
 use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -14,12 +14,19 @@ use tonic::transport::Server;
 /// How long a connection may be silent before it is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
+/// How long there must be no request in flight, after the GOAWAYs, for connections that stay to be given up: long enough
+/// for what was sent before a GOAWAY arrived.
+const CALM: Duration = Duration::from_secs(1);
+
 /// The most requests in flight on one connection. Envoy opens another connection for more; without a limit one
 /// client could hold memory without end.
 const STREAMS: u32 = 1024;
 
 /// The running workers.
-pub struct Workers(mpsc::UnboundedReceiver<Ended>);
+pub struct Workers {
+    ended: mpsc::UnboundedReceiver<Ended>,
+    in_flight: Vec<InFlight>,
+}
 
 /// What a worker says at its end.
 struct Ended;
@@ -40,14 +47,15 @@ pub fn start(
     stopped: &watch::Receiver<()>,
 ) -> io::Result<(impl FnMut(Socket) + use<>, Workers)> {
     let (ended, workers) = mpsc::unbounded_channel();
-    let spawn = |number| spawn(number, services.clone(), max_age, stopped.clone(), SayEnded(ended.clone()));
-    let queues = (0..count.get()).map(spawn).collect::<io::Result<Vec<_>>>()?;
+    let (counted, in_flight): (Vec<_>, Vec<_>) = (0..count.get()).map(|_| services.counted()).unzip();
+    let spawn = |(number, services)| spawn(number, services, max_age, stopped.clone(), SayEnded(ended.clone()));
+    let queues = counted.into_iter().enumerate().map(spawn).collect::<io::Result<Vec<_>>>()?;
     let mut turn = (0..count.get()).cycle();
     let deal = move |socket| {
         // A worker is only gone when the process stops; a connection dealt to it is closed.
         let _ = turn.next().map(|next| queues[next].send(socket));
     };
-    Ok((deal, Workers(workers)))
+    Ok((deal, Workers { ended: workers, in_flight }))
 }
 
 fn spawn(
@@ -96,12 +104,25 @@ async fn serve(
 impl Workers {
     /// Waits until some worker has ended.
     pub async fn one_ended(&mut self) {
-        let _ = self.0.recv().await;
+        let _ = self.ended.recv().await;
     }
 
-    /// Waits until every worker has ended.
-    pub async fn all_ended(mut self) {
-        while self.0.recv().await.is_some() {}
+    /// Waits until every worker has ended, or has had no request in flight for a while. A worker ends when its
+    /// connections do, and a client that does not answer the ping behind its GOAWAY never ends its own.
+    pub async fn all_done(mut self) {
+        let mut look = tokio::time::interval(CALM / 10);
+        let mut calm = 0;
+        while calm <= 10 {
+            tokio::select! {
+                ended = self.ended.recv() => if ended.is_none() { return },
+                _ = look.tick() => calm = if self.in_flight() == 0 { calm + 1 } else { 0 },
+            }
+        }
+    }
+
+    /// Requests that are not answered yet.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.iter().map(InFlight::count).sum()
     }
 }
 

@@ -1,5 +1,8 @@
 //! The configuration file: what good ones mean, and the exact words for bad ones.
 
+mod fields;
+
+use fields::FULL;
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,27 +12,12 @@ use tollgate::answer::BodyFormat;
 use tollgate::config::{
     Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT, Shutdown,
 };
-use tollgate::policy::MissingToken;
+use tollgate::policy::{MissingToken, Mode};
 use tollgate::token::ClaimPath;
-use tollgate::{DefaultResolver, MalformedRule, Prefixes, WindowBounds};
+use tollgate::{DefaultResolver, Prefixes, WindowBounds};
 
 const BAD: &str = "tests/it/config/bad";
 const SMALLEST: &str = "token:\n  prefixes: [\"prefix:rate:\"]\n";
-
-const FULL: &str = r#"
-listen: { grpc: "[::]:0", trusted_network: true, max_connection_age: off }
-token:
-  source: [metadata]
-  metadata: { namespace: other.filter, payload: claims, failure: why }
-  principal: [iss, ["https://idp/sub"]]
-  capabilities: realm.caps
-  prefixes: ["a:new:", "a:", "b:"]
-  missing: allow
-callers: { window_bounds: { min: 30s, max: 1h30m }, malformed: keep }
-response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"" }
-shutdown: { delay: 0s, timeout: 100ms }
-log: { format: text, level: trace, principal: off }
-"#;
 
 fn files(extension: &str) -> Vec<PathBuf> {
     let files = fs::read_dir(BAD).expect(BAD).map(|entry| entry.expect(BAD).path());
@@ -48,7 +36,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 78);
+    assert_eq!(bad.len(), 153);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -94,21 +82,21 @@ fn within(min: u64, max: u64) -> DefaultResolver {
 }
 
 #[test]
-fn every_field_can_be_set() {
-    let Config { listen, token, prefixes, policy, response, shutdown, log, .. } = good(FULL);
-    assert_eq!(listen.grpc, ListenAddress::Tcp("[::]:0".parse().unwrap()));
-    assert_eq!((listen.trusted_network, listen.max_connection_age), (true, None));
-    assert_eq!(shutdown, Shutdown { delay: Duration::ZERO, timeout: Duration::from_millis(100) });
-    assert_eq!((token.namespace.as_str(), token.failure.as_str()), ("other.filter", "why"));
-    assert_eq!(token.payload, ["claims"]);
-    assert_eq!(token.principal, [path(&["iss"]), path(&["https://idp/sub"])]);
-    assert_eq!(token.capabilities, [path(&["realm", "caps"])]);
-    assert_eq!(policy.missing, MissingToken::Allow);
-    assert_eq!(prefixes, Prefixes::new(["a:new:", "a:", "b:"]).unwrap());
-    assert_eq!(policy.callers.base(), within(30, 5_400).with_malformed(MalformedRule::Keep));
-    assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
-    assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
-    assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
+fn where_everything_is_observed_no_caller_is_warned() {
+    let Config { policy, response, .. } = good(&format!("{SMALLEST}mode: observe\n"));
+    assert_eq!((policy.mode, response.warning_header), (Mode::Observe, None));
+}
+
+#[test]
+fn ten_thousand_overrides_are_read_and_a_second_one_for_a_principal_is_found() {
+    let rule =
+        |principal: usize| format!("    - {{ when: {{ principal: caller-{principal:05} }}, override: [5/1m] }}\n");
+    let rules = (0..10_000).chain([4_321]).map(rule).collect::<String>();
+    let mistakes = Config::parse("tollgate.yaml", &format!("{SMALLEST}callers:\n  rules:\n{rules}")).unwrap_err();
+    assert_eq!(mistakes.summary(), "tollgate.yaml: 1 mistake");
+    let text = mistakes.to_string();
+    assert!(text.contains("\n     --> tollgate.yaml:10005:7\n"), "{text}");
+    assert!(text.ends_with("\nhint: remove it, or place it before the rule in line 4326"), "{text}");
 }
 
 #[test]
@@ -191,6 +179,16 @@ fn mistakes_that_are_not_shown_are_counted() {
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
 }
 
+const WARNING: &str = "\
+warning: the cost comes from the header `x-cost`, which clients may write
+ --> warned.yaml:4:5
+  |
+4 |   - cost: { from: header.x-cost }
+  |     ^^^^
+hint: write `trusted: true` if Envoy removes what clients send in it; until then it can only raise the cost above `default`
+
+";
+
 #[test]
 fn the_command_says_ok_or_shows_the_mistakes() {
     let directory = tempfile::tempdir().unwrap();
@@ -202,6 +200,9 @@ fn the_command_says_ok_or_shows_the_mistakes() {
     };
     fs::write(directory.path().join("good.yaml"), SMALLEST).unwrap();
     assert_eq!(check("good.yaml"), (Some(0), "good.yaml: ok\n".into(), String::new()));
+    let cost = format!("{SMALLEST}costs:\n  - cost: {{ from: header.x-cost }}\n");
+    fs::write(directory.path().join("warned.yaml"), cost).unwrap();
+    assert_eq!(check("warned.yaml"), (Some(0), "warned.yaml: ok\n".into(), WARNING.into()));
     fs::write(directory.path().join("bad.yaml"), "tokens: {}").unwrap();
     let mistakes = Config::parse("bad.yaml", "tokens: {}").unwrap_err();
     assert_eq!(check("bad.yaml"), (Some(2), String::new(), format!("{mistakes}\n\nerror: bad.yaml: 2 mistakes\n")));

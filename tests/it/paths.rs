@@ -1,5 +1,8 @@
 //! Canonical paths and texts with wildcards, against naive models and a list of attacks.
 
+mod model;
+
+use model::model;
 use proptest::prelude::*;
 use std::borrow::Cow;
 use tollgate::path::{EncodedSlash, UnsafePath, canonical};
@@ -22,7 +25,7 @@ fn canonical_paths() {
         ("/a/b/..", "/a/"),
         ("/..", "/"),
         ("/../../a", "/a"),
-        ("/a//../b", "/b"),
+        ("/a//b/../c", "/a/c"),
         ("/.well-known/x", "/.well-known/x"),
         ("/...", "/..."),
         ("/a..b/c.", "/a..b/c."),
@@ -53,6 +56,10 @@ fn attacks_are_refused() {
         (b"/public/%2E./admin", EncodedDots),
         (b"/public/.%2e", EncodedDots),
         (b"/%2e/admin", EncodedDots),
+        (b"/admin//../x", DotsBehindSlashes),
+        (b"/secret//../pub/x", DotsBehindSlashes),
+        (b"/a//b/../../pub", DotsBehindSlashes),
+        (b"//../x", DotsBehindSlashes),
         (b"/%252e%252e/admin", EncodedTwice),
         (b"/%252Fadmin", EncodedTwice),
         (b"/%25%32%66admin", EncodedTwice),
@@ -94,20 +101,23 @@ fn an_encoded_slash_may_be_three_characters() {
     assert_eq!(literal("/a%2F..b"), Ok("/a%2F..b".into()));
 }
 
-/// The canonical form of a path without escapes, by its definition.
-fn naive(path: &str) -> String {
+/// The canonical form of a path without escapes, by its definition: dot segments by RFC 3986 and then slashes merged, if
+/// merging them first gives the same at every step.
+fn naive(path: &str) -> Result<String, UnsafePath> {
     let path = path.split('?').next().unwrap();
     let mut kept: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => drop(kept.pop()),
-            name => kept.push(name),
+    for segment in path.split('/').skip(1) {
+        match (segment, kept.last()) {
+            (".", _) => {}
+            ("..", Some(&"")) => return Err(UnsafePath::DotsBehindSlashes),
+            ("..", _) => drop(kept.pop()),
+            (name, _) => kept.push(name),
         }
     }
+    kept.retain(|segment| !segment.is_empty());
     let last = path.rsplit('/').next().unwrap();
     let slash = if kept.is_empty() || !["", ".", ".."].contains(&last) { "" } else { "/" };
-    format!("/{}{slash}", kept.join("/"))
+    Ok(format!("/{}{slash}", kept.join("/")))
 }
 
 const PARTS: &[&str] = &[
@@ -119,7 +129,7 @@ proptest! {
     #[test]
     fn a_path_without_escapes_is_what_the_model_says(parts in prop::collection::vec(prop::sample::select(&["/", "a", "b", ".", "?"][..]), 0..14)) {
         let path = format!("/{}", parts.concat());
-        prop_assert_eq!(canonical(path.as_bytes(), EncodedSlash::Refuse).unwrap(), naive(&path));
+        prop_assert_eq!(canonical(path.as_bytes(), EncodedSlash::Refuse).map(Cow::into_owned), naive(&path));
     }
 
     /// Nothing in a canonical path is left to be resolved, and encoding letters changes nothing.
@@ -165,31 +175,8 @@ proptest! {
     }
 }
 
-/// Whether the pattern matches, with `/x/**` for `/x` as well.
-fn model(pattern: &str, text: &str, dialect: Dialect) -> bool {
-    let short = pattern.strip_suffix("/**").filter(|short| dialect == Dialect::Path && !short.is_empty());
-    naive_match(pattern, text, dialect) || short.is_some_and(|short| naive_match(short, text, dialect))
-}
-
-fn naive_match(pattern: &str, text: &str, dialect: Dialect) -> bool {
-    if let Some(rest) = pattern.strip_prefix("\\*") {
-        return text.strip_prefix('*').is_some_and(|text| naive_match(rest, text, dialect));
-    }
-    let (any_run, rest) = match (pattern.strip_prefix("**"), pattern.strip_prefix('*')) {
-        (Some(rest), _) => (true, rest),
-        (None, Some(rest)) => (dialect == Dialect::Text, rest),
-        (None, None) => {
-            let Some(first) = pattern.chars().next() else { return text.is_empty() };
-            return text.strip_prefix(first).is_some_and(|text| naive_match(&pattern[1..], text, dialect));
-        }
-    };
-    (0..=text.len())
-        .take_while(|&end| any_run || !text[..end].contains('/'))
-        .any(|end| naive_match(rest, &text[end..], dialect))
-}
-
 #[test]
 fn a_long_text_takes_its_length_times_the_patterns() {
-    let pattern = Pattern::parse("/**a*a*a*a*a*a*b", Dialect::Path).unwrap();
+    let pattern = Pattern::parse("/**a*a*a*a*a*b*/", Dialect::Path).unwrap();
     assert!(!pattern.matches(format!("/{}/", "a".repeat(60_000)).as_bytes()));
 }

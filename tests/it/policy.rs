@@ -109,7 +109,7 @@ fn matchers() {
         ],
         &[of("host", "api.example.com.evil"), of("host", "dev"), of("host", "[::1]:80")],
     );
-    check_when("host: \"[::1]\"", &[of("host", "[::1]"), of("host", "[::1]:80")], &[of("host", "::1")]);
+    check_when("host: \"[::1]\"", &[of("host", "[::1]"), of("host", "[::1]:80")], &[of("host", "[::2]")]);
     check_when(
         "path: [/a, /v1/**, \"/u/*/x\"]",
         &[
@@ -129,6 +129,17 @@ fn matchers() {
             of("path", ""),
             of("path", "*"),
         ],
+    );
+    check_when(
+        "path: [\"/a%3Fb\", \"/100%25\", \"/%23/*\", '\\*', \"**.php\"]",
+        &[
+            of("path", "/a%3fb?c"),
+            of("path", "/100%25"),
+            of("path", "/%23/x"),
+            of("path", "*"),
+            of("path", "/a/b.php?c"),
+        ],
+        &[of("path", "/a"), of("path", "/a?b"), of("path", "/100"), of("path", "/x/x"), of("path", "/")],
     );
     check_when(
         "client: [10.0.0.0/8, \"2001:db8::/32\", 192.0.2.7]",
@@ -372,6 +383,35 @@ fn a_path_matters_only_where_a_rule_asks_for_it() {
     }
     let literal = "paths: { encoded_slash: literal }\ncallers: { rules: [{ when: { path: \"/a%2Fb\" }, deny: hit }] }";
     check(literal, &[(json!({"path": "/a%2fb"}), "Forbidden: hit"), (json!({"path": "/a/b"}), "allowed []")]);
+}
+
+/// A host that an application may take for another one than a rule does.
+#[test]
+fn a_host_of_several_readings_is_refused_where_a_rule_asks_for_it() {
+    let rules = "callers: { rules: [{ when: { host: admin.example.com }, deny: hit }] }";
+    let hosts = [
+        "u@admin.example.com",
+        "admin.example.com..",
+        "admin.example.com:80:80",
+        "admin.example.com:+80",
+        "admin%2eexample.com",
+        "x,admin.example.com",
+        ".admin.example.com",
+        "admin..example.com",
+        "admin.example.com/",
+        "::1",
+        "[::1",
+        "[x]",
+    ];
+    let engine = engine(rules);
+    for host in hosts {
+        let said = decide(&engine, &json!({ "host": host }));
+        assert_eq!(said, "BadRequest: the host can be read in several ways", "{host}");
+    }
+    check(
+        rules,
+        &[(json!({"host": "admin.example.com:"}), "Forbidden: hit"), (json!({"host": "x_1.example"}), "allowed []")],
+    );
 }
 
 #[test]

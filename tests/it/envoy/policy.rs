@@ -155,13 +155,20 @@ fn no_spelling_of_a_path_gets_around_a_rule() {
     let rules = "callers: { rules: [{ when: { path: /admin/** }, deny: admin }] }\n";
     let mesh = Mesh::patched(&format!("{PLAIN}{rules}"), &raw);
     let token = mesh.token("alice", &[]);
-    for path in ["/admin", "/admin/x", "//admin", "/./admin", "/x/../admin", "/%61dmin", "/admin/?x", "/x//..//admin/"]
-    {
+    for path in ["/admin", "/admin/x", "//admin", "/./admin", "/x/../admin", "/%61dmin", "/admin/?x"] {
         assert_eq!(mesh.get_path(path, &token).status, 403, "{path}");
     }
-    for path in
-        ["/x/..%2fadmin", "/%2e%2e/admin", "/%252e/admin", "/x/..;/admin", "/x\\..\\admin", "/%5cadmin", "/admin%0a"]
-    {
+    for path in [
+        "/x/..%2fadmin",
+        "/admin//../x",
+        "/x//..//admin/",
+        "/%2e%2e/admin",
+        "/%252e/admin",
+        "/x/..;/admin",
+        "/x\\..\\admin",
+        "/%5cadmin",
+        "/admin%0a",
+    ] {
         assert_eq!(mesh.get_path(path, &token).status, 400, "{path}");
     }
     assert_eq!(mesh.upstream.requests(), 0);

@@ -114,6 +114,18 @@ fn a_client_that_says_nothing_does_not_delay_the_stop() {
     }
 }
 
+/// A client whose machine vanished, or that hangs, answers no ping; a GOAWAY ends its connection only when it does.
+#[test]
+fn a_client_that_hangs_does_not_delay_the_stop() {
+    let mut tollgate = must(Tollgate::start(program(), &[], PLAIN));
+    let mut hanging = TcpStream::connect(tollgate.address()).unwrap();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    hanging.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat()).unwrap();
+    assert_eq!(verdict(&check(&mut Http2::connect(tollgate.address()), "bob", "prefix:rate:1/24h")), 200);
+    assert_eq!(must(tollgate.stop()).code(), Some(0), "{:?}", tollgate.log());
+    assert!(!tollgate.log().iter().any(|line| line.contains("cut off")), "{:?}", tollgate.log());
+}
+
 /// Whoever watches the health holds a request open that never ends by itself; it delayed every stop.
 #[test]
 fn a_watch_of_the_health_does_not_delay_the_stop() {

@@ -1,0 +1,165 @@
+//! `cargo bench --bench policy`: what a policy adds to a decision, and whether the number of its rules matters.
+//!
+//! Rounds of two policies alternate in one process, and the ratio is that of the medians: on a shared machine only a
+//! ratio of neighbours means anything. Who makes a request is read from it before the clock runs.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tollgate::SystemClock;
+use tollgate::claims::{Claim, Claims};
+use tollgate::config::Config;
+use tollgate::engine::Engine;
+use tollgate::request::Request;
+
+/// The system's allocator, counting what it is asked for.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+const ROUNDS: usize = 31;
+const DECISIONS: usize = 50_000;
+const MANY: usize = 10_000;
+
+/// As in `tests/it/policy.rs`, with a ceiling that no round reaches.
+const NINE: &str = "
+callers:
+  rules:
+    - { when: { principal: mallory }, deny: account closed }
+    - { when: { principal: gone }, reject: 404 }
+    - { when: { principal: odd }, reject: 400 }
+    - { when: { principal: partner }, override: [10/1m, 2/1s] }
+    - { when: { principal: free }, unrestricted: true }
+    - { when: { principal: nothing }, allow_nothing: true }
+    - { when: { claim.plan: pro }, vouch: 7/24h }
+    - require_rate: true
+    - ceiling: [600000000/1m]
+";
+
+fn main() {
+    let by_principal = |n: usize| format!("principal: caller-{n:05}");
+    let by_path = |n: usize| format!("path: /v1/t{n:04}");
+    let by_start = |n: usize| format!("path: /v1/t{n:04}/**");
+    println!("{:<44} {:>9} {:>9} {:>6}", "decision", "first", "second", "ratio");
+    compare("override by principal: 1, 10,000", &overrides(&[7], by_principal), &overrides(&all(), by_principal), 1);
+    compare("override by path: 1, 10,000", &overrides(&[7], by_path), &overrides(&all(), by_path), 1);
+    compare("override by start of path: 1, 10,000", &overrides(&[7], by_start), &overrides(&all(), by_start), 1);
+    compare("no rules, 9 rules", "", NINE, 2);
+    println!();
+    for (name, policy) in [("no rules", ""), ("9 rules", NINE)] {
+        println!("{name}: {} allocations in a known caller's allowed check", allocations(policy));
+    }
+    load();
+}
+
+fn all() -> Vec<usize> {
+    (0..MANY).collect()
+}
+
+/// Rules that give a high rate, each for what `when` says of its number.
+fn overrides(numbers: &[usize], when: impl Fn(usize) -> String) -> String {
+    let rule = |&n: &usize| format!("    - {{ when: {{ {} }}, override: [500000000/1m] }}\n", when(n));
+    format!("callers:\n  rules:\n{}", numbers.iter().map(rule).collect::<String>())
+}
+
+fn text(policy: &str) -> String {
+    format!("token: {{ prefixes: [\"r:\"] }}\n{policy}")
+}
+
+fn engine(policy: &str) -> Engine {
+    let config = Config::parse("tollgate.yaml", &text(policy)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    Engine::new(config.token, config.prefixes, config.policy, SystemClock::default())
+}
+
+/// A request as Envoy tells of it: six claims, three headers, a caller and a path that one of the rules is for.
+fn request() -> Request<'static> {
+    let claims = Claims::new(vec![
+        ("iss", Claim::Text("https://idp.example.com/")),
+        ("aud", Claim::Text("api")),
+        ("sub", Claim::Text("caller-00007")),
+        ("exp", Claim::Number(2_000_000_000.0)),
+        ("plan", Claim::Text("basic")),
+        ("capabilities", Claim::List(vec![Claim::Text("orders:read"), Claim::Text("r:500000000/1m")])),
+    ]);
+    let payload = Claims::new(vec![("jwt_payload", Claim::Object(claims))]);
+    Request {
+        method: b"GET",
+        path: b"/v1/t0007?page=2",
+        host: b"api.example.com",
+        headers: vec![(b"user-agent", b"curl/8"), (b"x-request-id", b"5d3c"), (b"accept", b"*/*")],
+        peer: b"192.0.2.1",
+        metadata: Claims::new(vec![("envoy.filters.http.jwt_authn", Claim::Object(payload))]),
+        ..Request::default()
+    }
+}
+
+/// Compares two policies; each has to allow the request, and hold it to so many rates as it says.
+fn compare(name: &str, first: &str, second: &str, second_rates: usize) {
+    let engines = [engine(first), engine(second)];
+    let request = request();
+    let rates =
+        engines.each_ref().map(|engine| engine.check(&request, &engine.token().identify(&request)).limits().len());
+    assert_eq!(rates, [1, second_rates], "{name}");
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..=ROUNDS {
+        for (engine, times) in engines.iter().zip(&mut times) {
+            let time = time(engine, &request);
+            // The first round warms up.
+            times.extend((round > 0).then_some(time));
+        }
+    }
+    let [first, second] = times.map(median);
+    println!("{name:<44} {first:>6.0} ns {second:>6.0} ns {:>6.2}", second / first);
+}
+
+/// Nanoseconds a decision.
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn time(engine: &Engine, request: &Request<'static>) -> f64 {
+    let identity = engine.token().identify(request);
+    let start = Instant::now();
+    for _ in 0..DECISIONS {
+        assert!(black_box(engine.check(black_box(request), &identity)).is_allowed());
+    }
+    start.elapsed().as_nanos() as f64 / DECISIONS as f64
+}
+
+fn allocations(policy: &str) -> usize {
+    let (engine, request) = (engine(policy), request());
+    let identity = engine.token().identify(&request);
+    let check = || assert!(engine.check(&request, &identity).is_allowed());
+    check();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    check();
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+/// How long ten thousand overrides take to be read and checked.
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn load() {
+    let text = text(&overrides(&all(), |n| format!("principal: caller-{n:05}")));
+    let start = Instant::now();
+    let is_good = Config::parse("tollgate.yaml", &text).is_ok();
+    println!("10,000 overrides by principal, {} KiB: read in {:?}", text.len() / 1024, start.elapsed());
+    assert!(is_good);
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

@@ -1,0 +1,138 @@
+//! Files in which every field is set to something else than its default.
+
+use super::{good, path, within};
+use std::time::Duration;
+use tollgate::answer::{BodyFormat, DecisionMetadata};
+use tollgate::config::{Config, ListenAddress, LogFormat, LogLevel, LogPrincipal, Shutdown};
+use tollgate::path::EncodedSlash;
+use tollgate::policy::callers::{Action, CallerRule};
+use tollgate::policy::costs::{Cost, CostSource};
+use tollgate::policy::facts::{Field, Presence};
+use tollgate::policy::when::{Matcher, When};
+use tollgate::policy::{ClientAddress, ClientRules, MissingClient, MissingToken, Mode};
+use tollgate::{DenialStatus, MalformedRule, Prefixes, Rate};
+
+pub const FULL: &str = r#"
+listen: { grpc: "[::]:0", trusted_network: true, max_connection_age: off }
+token:
+  source: [metadata]
+  metadata: { namespace: other.filter, payload: claims, failure: why }
+  principal: [["https://idp/sub"]]
+  capabilities: realm.caps
+  prefixes: ["a:new:", "a:", "b:"]
+  missing: allow
+  preflight: check
+callers:
+  window_bounds: { min: 30s, max: 1h30m }
+  malformed: keep
+  rules:
+    - { when: &who { principal: mallory }, deny: account closed, mode: observe }
+    - { when: *who, reject: 404 }
+    - { when: { token: [present, missing], has_rate: false, method: PUT, host: a.b, path: /a, client: ::1 }, reject: 400 }
+    - { when: { header.X: a, context.y: b, claim.c.d: [7, true] }, allow_nothing: true }
+    - { when: { claim: [e.f], is: { absent: true }, not: *who }, override: &rates [5/1m] }
+    - { when: { path: /free/** }, unrestricted: true }
+    - { when: { path: /vouched }, vouch: *rates }
+    - require_rate: true
+    - ceiling: 9/1h
+    - ceiling: { rates: *rates, unrestricted: leave }
+costs:
+  - { when: { path: /look }, cost: 0 }
+  - { when: *who, cost: { from: context.cost } }
+  - cost: { from: header.X-Cost, default: 2, max: 5, trusted: true }
+client: { address: peer, on_missing: peer }
+response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all }
+paths: { encoded_slash: literal }
+shutdown: { delay: 0s, timeout: 100ms }
+log: { format: text, level: trace, principal: off }
+"#;
+
+#[test]
+fn every_field_can_be_set() {
+    let Config { listen, token, prefixes, policy, response, shutdown, log, .. } = good(FULL);
+    assert_eq!(listen.grpc, ListenAddress::Tcp("[::]:0".parse().unwrap()));
+    assert_eq!((listen.trusted_network, listen.max_connection_age), (true, None));
+    assert_eq!(shutdown, Shutdown { delay: Duration::ZERO, timeout: Duration::from_millis(100) });
+    assert_eq!((token.namespace.as_str(), token.failure.as_str()), ("other.filter", "why"));
+    assert_eq!(token.payload, ["claims"]);
+    assert_eq!(token.principal, [path(&["https://idp/sub"])]);
+    assert_eq!(token.capabilities, [path(&["realm", "caps"])]);
+    assert_eq!(policy.missing, MissingToken::Allow);
+    assert_eq!(prefixes, Prefixes::new(["a:new:", "a:", "b:"]).unwrap());
+    assert_eq!(policy.callers.base(), within(30, 5_400).with_malformed(MalformedRule::Keep));
+    assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
+    assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
+    assert_eq!(response.decision_metadata, DecisionMetadata::All);
+    assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
+    assert_eq!((policy.mode, policy.skips_preflights), (Mode::Enforce, false));
+    assert_eq!(policy.client, ClientRules { address: ClientAddress::Peer, on_missing: MissingClient::Peer });
+    assert_eq!(policy.encoded_slash, EncodedSlash::Literal);
+    let modes: Vec<_> = policy.callers.rules().iter().map(|rule| rule.mode).collect();
+    assert_eq!((modes[0], &modes[1..]), (Mode::Observe, &[Mode::Enforce; 9][..]));
+    let actions: Vec<_> = policy.callers.rules().iter().map(action).collect();
+    let expected = [
+        "403 account closed",
+        "404 rejected by this rule",
+        "400 rejected by this rule",
+        "nothing",
+        "override [5/1m]",
+        "free",
+        "vouch [5/1m]",
+        "403 the token carries no rate",
+        "ceiling [9/1h] for all",
+        "ceiling [5/1m] for some",
+    ];
+    assert_eq!(actions, expected);
+    let costs: Vec<_> = policy.costs.rules().iter().map(|rule| cost(&rule.cost)).collect();
+    assert_eq!(costs, ["0", "Context(\"cost\") 1 to 100 true", "Header(\"x-cost\") 2 to 5 true"]);
+}
+
+fn action(rule: &CallerRule) -> String {
+    let texts = |rates: &[Rate]| rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    match &rule.action {
+        Action::Deny(denial) | Action::RequireRate(denial) => {
+            let status = match denial.status() {
+                DenialStatus::BadRequest => 400,
+                DenialStatus::NotFound => 404,
+                _ => 403,
+            };
+            format!("{status} {denial}")
+        }
+        Action::AllowNothing => "nothing".into(),
+        Action::Override(rates) => format!("override [{}]", texts(rates)),
+        Action::Unrestricted => "free".into(),
+        Action::Vouch(rates) => format!("vouch [{}]", texts(rates)),
+        Action::Ceiling { rates, spares_unrestricted } => {
+            format!("ceiling [{}] for {}", texts(rates), if *spares_unrestricted { "some" } else { "all" })
+        }
+    }
+}
+
+fn cost(cost: &Cost) -> String {
+    match cost {
+        Cost::Constant(units) => units.to_string(),
+        Cost::From(CostSource { field, default, max, trusted }) => format!("{field:?} {default} to {max} {trusted}"),
+    }
+}
+
+#[test]
+fn every_matcher_can_be_set() {
+    let policy = good(FULL).policy;
+    let when = |rule: usize| &policy.callers.rules()[rule].when;
+    assert_eq!(when(0), when(1), "an alias");
+    let [Matcher::Token(tokens), Matcher::HasRate(false), method, host, at, Matcher::Client(networks)] = &when(2).0[..]
+    else {
+        panic!("{:?}", when(2))
+    };
+    assert_eq!(tokens, &[Presence::Present, Presence::Missing]);
+    assert_eq!([method, host, at].map(Matcher::field), [Some(&Field::Method), Some(&Field::Host), Some(&Field::Path)]);
+    assert_eq!(networks, &["::1/128".parse().unwrap()]);
+    let claim = |names: &[&str]| Field::Claim(path(names));
+    let fields = [Field::Header("x".into()), Field::Context("y".into()), claim(&["c", "d"])];
+    assert_eq!(when(3).0.iter().map(Matcher::field).collect::<Vec<_>>(), fields.iter().map(Some).collect::<Vec<_>>());
+    let negated = Matcher::Not(when(0).clone());
+    assert_eq!(when(4), &When(vec![Matcher::Absent(claim(&["e.f"]), true), negated]));
+    assert_eq!(when(8), &When::default());
+    let policy = good("token: { prefixes: [a], missing: { allow_when: { client: \"::1\" } } }").policy;
+    assert_eq!(policy.missing, MissingToken::AllowWhen(When(vec![Matcher::Client(networks.clone())])));
+}
