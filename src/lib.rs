@@ -46,6 +46,8 @@ pub mod engine;
 #[doc(hidden)]
 pub mod envoy;
 mod held;
+#[cfg(feature = "server")]
+pub mod identity;
 mod limiter;
 #[cfg(feature = "server")]
 #[doc(hidden)]

@@ -21,6 +21,8 @@ mod house;
 mod identity;
 mod model;
 #[cfg(feature = "server")]
+mod normalize;
+#[cfg(feature = "server")]
 mod paths;
 #[cfg(feature = "server")]
 mod policy;
