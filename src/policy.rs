@@ -10,7 +10,7 @@ pub mod when;
 
 use crate::capability::Prefixes;
 use crate::decision::{Unauthenticated, Unavailable, Verdict};
-use crate::network;
+use crate::network::{self, proxies::Proxies};
 use crate::path::{EncodedSlash, canonical};
 use crate::request::Request;
 use crate::resolver::{Denial, DenialStatus};
@@ -73,6 +73,8 @@ pub struct ClientRules {
     pub address: ClientAddress,
     /// What holds where it cannot be read.
     pub on_missing: MissingClient,
+    /// How many bits of an IPv6 address tell one client's network from another's.
+    pub ipv6_prefix: u8,
 }
 
 /// Where the address of a client stands.
@@ -82,6 +84,8 @@ pub enum ClientAddress {
     RpcMetadata(String),
     /// At the other end of Envoy's connection.
     Peer,
+    /// In a header, where proxies that are trusted wrote it; else at the other end of Envoy's connection.
+    Behind(Proxies),
 }
 
 /// What holds where the address of a client cannot be read.
@@ -167,16 +171,19 @@ impl Policy {
     }
 
     fn client(&self, request: &Request<'_>) -> Result<IpAddr, Verdict<'static>> {
-        let told = match self.client.address {
+        let peer = network::address(request.peer);
+        let told = match &self.client.address {
+            ClientAddress::Peer => return peer.ok_or(Verdict::Unavailable(Unavailable::Client)),
             ClientAddress::RpcMetadata(_) => network::address(request.client),
-            ClientAddress::Peer => None,
+            ClientAddress::Behind(proxies) => {
+                peer.and_then(|peer| proxies.client(peer, request.lines(proxies.header.name())))
+            }
         };
-        let falls_back = self.client.address == ClientAddress::Peer || self.client.on_missing == MissingClient::Peer;
-        let peer = || network::address(request.peer).filter(|_| falls_back);
-        if told.is_none() && self.client.address != ClientAddress::Peer {
+        if told.is_none() {
             self.counts.unknown_client();
         }
-        told.or_else(peer).ok_or(Verdict::Unavailable(Unavailable::Client))
+        let falls_back = self.client.on_missing == MissingClient::Peer;
+        told.or(peer.filter(|_| falls_back)).ok_or(Verdict::Unavailable(Unavailable::Client))
     }
 
     /// What a request costs.

@@ -35,7 +35,12 @@ pub enum Protocol {
 impl<'r> Request<'r> {
     /// The first line of the header `name`, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&'r [u8]> {
-        self.headers.iter().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
+        self.lines(name).next()
+    }
+
+    /// The lines of the header `name`, which is in lower case.
+    pub fn lines(&self, name: &str) -> impl DoubleEndedIterator<Item = &'r [u8]> {
+        self.headers.iter().filter(move |(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
     }
 
     /// The protocol by Envoy's rule: what it takes for gRPC, it answers as gRPC.

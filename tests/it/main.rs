@@ -7,6 +7,8 @@ mod captures;
 #[cfg(feature = "server")]
 mod cli;
 #[cfg(feature = "server")]
+mod clients;
+#[cfg(feature = "server")]
 mod compose;
 #[cfg(feature = "server")]
 mod config;
