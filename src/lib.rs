@@ -28,6 +28,9 @@
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub mod answer;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod body;
 mod capability;
 #[cfg(feature = "server")]
 #[doc(hidden)]

@@ -19,6 +19,8 @@ pub struct Request<'r> {
     pub client: &'r [u8],
     /// The route's `context_extensions`.
     pub context: Vec<(&'r [u8], &'r [u8])>,
+    /// The body, or the start of it, as far as Envoy sends it.
+    pub body: &'r [u8],
     /// The metadata namespaces and what they hold.
     pub metadata: Claims<'r>,
 }

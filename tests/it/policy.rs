@@ -42,6 +42,7 @@ fn decide(engine: &Engine, request: &Value) -> String {
         peer: text("peer"),
         client: text("client"),
         context: pairs("context"),
+        body: text("body"),
         metadata: object(&metadata),
     };
     describe(&engine.check(&request, &engine.token().identify(&request)))
