@@ -85,6 +85,11 @@ struct Words {
     challenge: Option<&'static str>,
 }
 
+/// The HTTP status of a refusal; `None` where the request goes on.
+pub fn status(decision: &Decision<'_>) -> Option<u16> {
+    Words::of(decision.verdict()).map(|words| words.status)
+}
+
 impl ResponseRules {
     /// The same for a policy in this mode: where it is only observed, no answer is changed.
     #[must_use]
@@ -178,7 +183,7 @@ impl Words {
     fn rate_exceeded(limit: HeldRate<'_>, wait: Option<Duration>) -> Self {
         let retry_after = wait.map(whole_seconds);
         let detail = match (limit.rate(), retry_after) {
-            (Some(rate), Some(seconds)) => format!("The rate {rate} is exceeded. Retry after {seconds} seconds."),
+            (Some(rate), Some(seconds)) => format!("The rate {rate} is exceeded. Retry after {seconds} s."),
             (Some(rate), None) => format!("The request costs more than the rate {rate} ever permits."),
             (None, _) => "This caller is permitted no requests.".to_owned(),
         };

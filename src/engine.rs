@@ -17,6 +17,7 @@ pub struct Engine {
     token: TokenRules,
     policy: Policy,
     needs: Needs,
+    enforced_needs: Needs,
     limiter: Limiter<Enforced>,
     /// Holds callers to what the rules add that are only observed, if there are any.
     rehearsal: Option<Limiter<Observed>>,
@@ -30,7 +31,7 @@ impl Engine {
         let rehearse = || Limiter::new(prefixes.clone(), Observed(Arc::clone(rules)), Box::new(Arc::clone(&clock)));
         let rehearsal = rules.observes().then(rehearse);
         let limiter = Limiter::new(prefixes, Enforced(Arc::clone(rules)), Box::new(clock));
-        Self { needs: policy.needs(), token, policy, limiter, rehearsal }
+        Self { needs: policy.needs(), enforced_needs: policy.enforced_needs(), token, policy, limiter, rehearsal }
     }
 
     /// Where this engine reads identities.
@@ -46,7 +47,7 @@ impl Engine {
     /// The gRPC metadata in which it looks for the address of a client, if some rule asks for that.
     pub fn client_key(&self) -> Option<&str> {
         match &self.policy.client.address {
-            ClientAddress::RpcMetadata(key) if self.needs.client() => Some(key),
+            ClientAddress::RpcMetadata(key) if self.needs.client => Some(key),
             _ => None,
         }
     }
@@ -61,43 +62,54 @@ impl Engine {
     /// mode; what else is refused goes on where the policy is only observed.
     pub fn check<'r>(&self, request: &Request<'r>, identity: &Identity<'r>) -> Decision<'r> {
         let facts = self.policy.facts(self.needs, self.limiter.prefixes(), request, identity);
+        let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
-        let bad_identity = match is_excused {
-            true => None,
-            false => self.policy.bad_identity(identity, facts.as_ref().ok()),
-        };
-        match (facts, bad_identity) {
-            (Ok(_), None) if is_excused => self.limiter.decline(Verdict::Allowed, &[]),
-            (Ok(facts), None) => self.by_mode(self.hold(&facts, identity)),
-            (Err(verdict), Some(_)) if self.policy.mode == Mode::Enforce => self.limiter.decline(verdict, &[]),
-            (_, Some(verdict)) => self.limiter.decline(verdict, capabilities(identity)),
-            (Err(verdict), None) => self.by_mode(self.limiter.decline(verdict, &[])),
+        let lacking = self.policy.lacking(self.enforced_needs, &facts);
+        let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
+        match (lacking, self.policy.mode) {
+            (Some(verdict), Mode::Enforce) => decline(verdict),
+            (Some(verdict), Mode::Observe) => bad_identity().map_or_else(|| decline(verdict).observed_only(), decline),
+            (None, mode) => match bad_identity() {
+                Some(verdict) => decline(verdict),
+                None if is_excused => decline(Verdict::Allowed),
+                None => by_mode(mode, self.hold(&facts, identity)),
+            },
         }
     }
 
     /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
     /// what is only observed.
     fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>) -> Decision<'r> {
-        let principal = facts.principal.unwrap_or_default();
-        let capabilities = || capabilities(identity).iter().copied();
         let cost = self.policy.price(facts);
-        let decision = self.limiter.check_cost(cost, facts, principal, capabilities());
+        let decision = self.limiter.check_cost(cost, facts, facts.caller(), capabilities(identity).iter().copied());
         match &self.rehearsal {
             Some(rehearsal) if decision.is_allowed() => {
-                match rehearsal.check_cost(cost, facts, principal, capabilities()) {
-                    refused if !refused.is_allowed() => decision.observing(refused),
-                    _ => decision,
-                }
+                let rehearsed = self.rehearse(rehearsal, cost, facts, capabilities(identity));
+                if rehearsed.is_allowed() { decision } else { decision.observing(rehearsed) }
             }
             _ => decision,
         }
     }
 
-    fn by_mode<'r>(&self, decision: Decision<'r>) -> Decision<'r> {
-        match self.policy.mode {
-            Mode::Enforce => decision,
-            Mode::Observe => decision.observed_only(),
+    /// What the rules that are only observed say of a request that goes on.
+    fn rehearse<'r>(
+        &self,
+        rehearsal: &Limiter<Observed>,
+        cost: u64,
+        facts: &Facts<'_>,
+        capabilities: &[&'r str],
+    ) -> Decision<'r> {
+        match self.policy.lacking(self.needs, facts) {
+            Some(verdict) => rehearsal.decline(verdict, capabilities),
+            None => rehearsal.check_cost(cost, facts, facts.caller(), capabilities.iter().copied()),
         }
+    }
+}
+
+fn by_mode(mode: Mode, decision: Decision<'_>) -> Decision<'_> {
+    match mode {
+        Mode::Enforce => decision,
+        Mode::Observe => decision.observed_only(),
     }
 }
 

@@ -19,7 +19,6 @@ use callers::CallerRules;
 use costs::Costs;
 use counts::Counts;
 use facts::{Facts, Field, Presence};
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use when::{Matcher, When};
@@ -97,93 +96,113 @@ pub enum MissingClient {
     Peer,
 }
 
-/// The facts that some rule asks for, and that are not to be had for nothing.
+/// The facts that some rules ask for, and that are not to be had for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    path: bool,
-    host: bool,
-    client: bool,
-    has_rate: bool,
+    /// The canonical path.
+    pub path: bool,
+    /// The host.
+    pub host: bool,
+    /// The address of the client.
+    pub client: bool,
+    /// Whether the token carries a rate.
+    pub has_rate: bool,
 }
 
 impl Needs {
-    /// The address of the client.
-    pub fn client(self) -> bool {
-        self.client
-    }
-}
-
-impl Policy {
-    /// What its rules ask for.
-    pub fn needs(&self) -> Needs {
-        let asked = |asks: &dyn Fn(&Matcher) -> bool| self.whens().any(|when| when.asks(asks));
-        Needs {
+    /// What these matchers ask for.
+    pub fn of<'w>(whens: impl Iterator<Item = &'w When> + Clone) -> Self {
+        let asked = |asks: &dyn Fn(&Matcher) -> bool| whens.clone().any(|when| when.asks(asks));
+        Self {
             path: asked(&|matcher| matcher.field() == Some(&Field::Path)),
             host: asked(&|matcher| matcher.field() == Some(&Field::Host)),
             client: asked(&|matcher| matches!(matcher, Matcher::Client(_))),
             has_rate: asked(&|matcher| matches!(matcher, Matcher::HasRate(_))),
         }
     }
+}
 
-    fn whens(&self) -> impl Iterator<Item = &When> {
-        let missing = match &self.missing {
+impl Policy {
+    /// What its rules ask for, those included that are only observed.
+    pub fn needs(&self) -> Needs {
+        Needs::of(self.whens())
+    }
+
+    /// What its rules ask for that are enforced.
+    pub fn enforced_needs(&self) -> Needs {
+        Needs::of(self.excuses().chain(self.caller_rules(Some(Mode::Enforce))).chain(self.cost_rules()))
+    }
+
+    fn whens(&self) -> impl Iterator<Item = &When> + Clone {
+        self.excuses().chain(self.caller_rules(None)).chain(self.cost_rules())
+    }
+
+    fn excuses(&self) -> impl Iterator<Item = &When> + Clone {
+        let when = match &self.missing {
             MissingToken::AllowWhen(when) => Some(when),
             MissingToken::Deny | MissingToken::Allow => None,
         };
-        let callers = self.callers.rules().iter().map(|rule| &rule.when);
-        missing.into_iter().chain(callers).chain(self.costs.rules().iter().map(|rule| &rule.when))
+        when.into_iter()
     }
 
-    /// Brings what rules ask for into the form in which it is compared.
-    ///
-    /// # Errors
-    ///
-    /// The verdict on a request whose path is unsafe, or whose client cannot be told, where a rule depends on it.
+    fn caller_rules(&self, mode: Option<Mode>) -> impl Iterator<Item = &When> + Clone {
+        let rules = self.callers.rules().iter();
+        rules.filter(move |rule| mode.is_none_or(|mode| rule.mode == mode)).map(|rule| &rule.when)
+    }
+
+    fn cost_rules(&self) -> impl Iterator<Item = &When> + Clone {
+        self.costs.rules().iter().map(|rule| &rule.when)
+    }
+
+    /// Brings what rules ask for into the form in which it is compared, as far as the request has it.
     pub fn facts<'f>(
         &self,
         needs: Needs,
         prefixes: &Prefixes,
         request: &'f Request<'f>,
         identity: &'f Identity<'_>,
-    ) -> Result<Facts<'f>, Verdict<'static>> {
+    ) -> Facts<'f> {
         let caller = match identity {
             Identity::Caller(caller) => Some(caller),
             _ => None,
         };
         let carries = |caller: &Caller<'_>| prefixes.any(caller.capabilities.iter().copied());
-        Ok(Facts {
+        let path = if needs.path { canonical(request.path, self.encoded_slash) } else { Ok("".into()) };
+        Facts {
             request,
             token: presence(identity),
             principal: caller.map(|caller| &*caller.principal),
             claims: caller.and_then(|caller| caller.claims),
             has_rate: needs.has_rate && caller.is_some_and(carries),
-            path: if needs.path { self.path(request)? } else { "".into() },
+            unsafe_path: path.as_ref().err().copied(),
+            path: path.unwrap_or_default(),
             host: if needs.host { facts::host(request.host) } else { b"".into() },
-            client: if needs.client { Some(self.client(request)?) } else { None },
-        })
+            client: if needs.client { self.client(request) } else { None },
+        }
     }
 
-    fn path<'r>(&self, request: &Request<'r>) -> Result<Cow<'r, str>, Verdict<'static>> {
-        canonical(request.path, self.encoded_slash).map_err(|unsafe_path| {
+    /// The verdict on a request that lacks what rules need to decide it, if it does.
+    pub fn lacking(&self, needs: Needs, facts: &Facts<'_>) -> Option<Verdict<'static>> {
+        if let Some(unsafe_path) = facts.unsafe_path.filter(|_| needs.path) {
             let denial = Denial::new(unsafe_path.to_string()).with_rule("paths");
-            Verdict::Denied(denial.with_status(DenialStatus::BadRequest))
-        })
+            return Some(Verdict::Denied(denial.with_status(DenialStatus::BadRequest)));
+        }
+        (needs.client && facts.client.is_none()).then_some(Verdict::Unavailable(Unavailable::Client))
     }
 
-    fn client(&self, request: &Request<'_>) -> Result<IpAddr, Verdict<'static>> {
+    fn client(&self, request: &Request<'_>) -> Option<IpAddr> {
         let peer = network::address(request.peer);
         let told = match &self.client.address {
-            ClientAddress::Peer => return peer.ok_or(Verdict::Unavailable(Unavailable::Client)),
+            ClientAddress::Peer => return peer,
             ClientAddress::RpcMetadata(_) => network::address(request.client),
             ClientAddress::Behind(proxies) => {
                 peer.and_then(|peer| proxies.client(peer, request.lines(proxies.header.name())))
             }
         };
-        if told.is_none() {
+        told.or_else(|| {
             self.counts.unknown_client();
-        }
-        let falls_back = self.client.on_missing == MissingClient::Peer;
-        told.or(peer.filter(|_| falls_back)).ok_or(Verdict::Unavailable(Unavailable::Client))
+            peer.filter(|_| self.client.on_missing == MissingClient::Peer)
+        })
     }
 
     /// What a request costs.
@@ -195,20 +214,22 @@ impl Policy {
         price.units
     }
 
-    /// The verdict on a request for who makes it, if it is refused for that. Without facts, which only a request lacks
-    /// that is to be refused anyway, nothing excuses a missing token but a rule for all.
-    pub fn bad_identity(&self, identity: &Identity<'_>, facts: Option<&Facts<'_>>) -> Option<Verdict<'static>> {
+    /// The verdict on a request for who makes it, if it is refused for that.
+    pub fn bad_identity(&self, identity: &Identity<'_>, facts: &Facts<'_>) -> Option<Verdict<'static>> {
         match (identity, &self.missing) {
             (Identity::Caller(_), _) | (Identity::Missing, MissingToken::Allow) => None,
-            (Identity::Missing, MissingToken::AllowWhen(when)) if facts.is_some_and(|facts| when.matches(facts)) => {
-                None
-            }
+            (Identity::Missing, MissingToken::AllowWhen(when)) if self.excuse(when, facts) => None,
             (Identity::Missing, _) => Some(Verdict::Unauthenticated(Unauthenticated::MissingToken)),
             (Identity::Failed(_) | Identity::Unverified, _) => {
                 Some(Verdict::Unauthenticated(Unauthenticated::FailedToken))
             }
             (Identity::Unusable(token), _) => Some(Verdict::Denied(Denial::new(token.reason.to_string()))),
         }
+    }
+
+    /// Whether a missing token is excused. What the request lacks excuses nothing.
+    fn excuse(&self, when: &When, facts: &Facts<'_>) -> bool {
+        self.lacking(Needs::of(std::iter::once(when)), facts).is_none() && when.matches(facts)
     }
 }
 

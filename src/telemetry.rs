@@ -32,42 +32,34 @@ impl Telemetry {
         if *identity == Identity::Unverified {
             warn_of_missing_claims(token, request);
         }
-        if let Some(refusal) = decision.observed() {
-            info!(
-                reason = %refusal.reason(),
-                refused_by = refusal.refused_by(),
-                cause = cause(identity, refusal),
-                principal = self.principal(identity),
-                method = escaped(request.method),
-                host = escaped(request.host),
-                path = escaped(request.path_without_query()),
-                peer = escaped(request.peer),
-                request_id = request_id(request),
-                "would be refused"
-            );
-        } else if decision.is_allowed() {
-            debug!(
-                principal = self.principal(identity),
-                method = escaped(request.method),
-                host = escaped(request.host),
-                path = escaped(request.path_without_query()),
-                request_id = request_id(request),
-                "allowed"
-            );
-        } else {
-            info!(
-                reason = %decision.reason(),
-                refused_by = decision.refused_by(),
-                cause = cause(identity, decision),
-                principal = self.principal(identity),
-                method = escaped(request.method),
-                host = escaped(request.host),
-                path = escaped(request.path_without_query()),
-                peer = escaped(request.peer),
-                request_id = request_id(request),
-                "refused"
-            );
-        }
+        let (refusal, message) = match decision.observed() {
+            Some(refusal) => (refusal, "would be refused"),
+            None if decision.is_allowed() => return self.allowed(request, identity),
+            None => (decision, "refused"),
+        };
+        info!(
+            reason = %refusal.reason(),
+            refused_by = refusal.refused_by(),
+            cause = cause(identity, refusal),
+            principal = self.principal(identity),
+            method = escaped(request.method),
+            host = escaped(request.host),
+            path = escaped(request.path_without_query()),
+            peer = escaped(request.peer),
+            request_id = request_id(request),
+            "{message}"
+        );
+    }
+
+    fn allowed(&self, request: &Request<'_>, identity: &Identity<'_>) {
+        debug!(
+            principal = self.principal(identity),
+            method = escaped(request.method),
+            host = escaped(request.host),
+            path = escaped(request.path_without_query()),
+            request_id = request_id(request),
+            "allowed"
+        );
     }
 
     fn principal(&self, identity: &Identity<'_>) -> Option<String> {
@@ -98,7 +90,7 @@ fn cause(identity: &Identity<'_>, decision: &Decision<'_>) -> String {
             format!("rate {limit} exceeded, {:.3} s to wait", wait.as_secs_f64())
         }
         (Verdict::RateExceeded { limit, .. }, _) if limit.is_zero() => {
-            "a zero rate or a malformed capability holds the caller to nothing".to_owned()
+            "the zero rate: a rule allows nothing, or every rate of the token is malformed".to_owned()
         }
         (Verdict::RateExceeded { limit, .. }, _) => format!("costs more than rate {limit} holds"),
         (_, Identity::Unverified) => "a bearer token is present but no verified claims arrived".to_owned(),

@@ -27,7 +27,7 @@ pub enum MetadataValue {
 }
 
 impl DecisionMetadata {
-    /// What is told of `decision`. Nothing in it comes from a claim or a header.
+    /// What is told of `decision`. No text of a claim or a header is in it; a rate is written by its numbers.
     pub(super) fn of(self, decision: &Decision<'_>) -> Metadata {
         let (decision, verdict) = match decision.observed() {
             Some(refusal) => (refusal, "would-be-refused"),

@@ -14,7 +14,7 @@ pub struct Counts {
 pub struct Counted {
     /// Requests that cost the default, because they did not say what they cost.
     pub missing_costs: u64,
-    /// Requests whose client could not be told.
+    /// Requests that came without a readable address of their client, whatever stood in for it.
     pub unknown_clients: u64,
 }
 

@@ -1,6 +1,7 @@
 //! What rules may ask about one request, each fact in the form in which it is compared.
 
 use crate::claims::{Claim, Claims};
+use crate::path::UnsafePath;
 use crate::request::Request;
 use crate::token::ClaimPath;
 use std::borrow::Cow;
@@ -21,6 +22,8 @@ pub struct Facts<'f> {
     pub has_rate: bool,
     /// The canonical path. Only kept where a rule asks for it.
     pub path: Cow<'f, str>,
+    /// Why there is none, although a rule asks for it.
+    pub unsafe_path: Option<UnsafePath>,
     /// The host without its port, in lower case.
     pub host: Cow<'f, [u8]>,
     /// The client's address. Only kept where a rule asks for it.
@@ -86,6 +89,11 @@ impl Facts<'_> {
                 claim => claim.is_some_and(|claim| test(value(claim))),
             },
         }
+    }
+
+    /// Whom the request counts for; those without a token are one caller, whom no token can name.
+    pub fn caller(&self) -> &str {
+        self.principal.unwrap_or_default()
     }
 
     /// Whether the request has `field` at all; a claim that is an empty list is there.

@@ -15,6 +15,8 @@ use std::collections::HashMap;
 pub struct Index {
     always: Vec<u32>,
     files: Vec<File>,
+    /// How many rules there are.
+    count: usize,
 }
 
 /// The rules that are filed under the texts of one field.
@@ -47,6 +49,7 @@ impl Index {
                 Some(places) => places.into_iter().for_each(|place| index.file(place, number)),
                 None => index.always.push(number),
             }
+            index.count += 1;
         }
         index
     }
@@ -72,15 +75,23 @@ impl Index {
                 if let Value::Text(text) = value {
                     file.find(text, &mut found);
                 }
+                // Many values that are alike find the same rules again and again.
+                if found.len() > 2 * self.count {
+                    order(&mut found);
+                }
                 false
             });
         }
         if !self.files.is_empty() {
-            found.sort_unstable();
-            found.dedup();
+            order(&mut found);
         }
         found
     }
+}
+
+fn order(found: &mut Candidates) {
+    found.sort_unstable();
+    found.dedup();
 }
 
 impl File {

@@ -475,6 +475,41 @@ callers:
     );
 }
 
+/// What only an observed rule asks for refuses nobody, and what an unrelated rule lacks excuses no less.
+#[test]
+fn what_observed_rules_lack_refuses_nobody() {
+    let observed = "
+callers:
+  rules:
+    - { when: { path: /admin/** }, deny: admin, mode: observe }
+    - { when: { client: 10.0.0.0/8 }, deny: network, mode: observe }
+";
+    let unsafe_path = "allowed [], observed BadRequest: the path holds an encoded slash";
+    check(
+        observed,
+        &[
+            (json!({"path": "/a%2Fb", "client": "192.0.2.1"}), unsafe_path),
+            (json!({"path": "/a"}), "allowed [], observed Unavailable(Client)"),
+            (json!({"path": "/admin/x", "client": "192.0.2.1"}), "allowed [], observed Forbidden: admin"),
+            (json!({"path": "/a", "client": "192.0.2.1"}), "allowed []"),
+        ],
+    );
+    let excused = "
+mode: observe
+token: { prefixes: [\"r:\"], missing: { allow_when: { path: /healthz } } }
+callers: { rules: [{ when: { client: 10.0.0.0/8 }, deny: network }] }
+";
+    let nobody = |path: &str| json!({"claims": null, "path": path});
+    check(
+        excused,
+        &[
+            (nobody("/healthz"), "allowed [], observed Unavailable(Client)"),
+            (nobody("/other"), "Unauthenticated(MissingToken)"),
+            (nobody("/healthz%2F"), "Unauthenticated(MissingToken)"),
+        ],
+    );
+}
+
 /// The rules that an index leaves out are those that do not apply: with and without it, the first that applies is the
 /// same, for rules of every kind of pattern.
 #[test]

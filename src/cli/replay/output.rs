@@ -1,6 +1,6 @@
 //! A line that `replay` writes: the decision, and the answer that it makes.
 
-use crate::answer::{Answer, Headers};
+use crate::answer::{Answer, Headers, status};
 use crate::decision::{Decision, Verdict};
 use serde::Serialize;
 
@@ -30,6 +30,7 @@ pub struct Line {
 /// A refusal that is only observed.
 #[derive(Debug, Serialize)]
 struct Observed {
+    status: Option<u16>,
     reason: String,
     limit: Option<String>,
     refused_by: Option<String>,
@@ -64,6 +65,7 @@ impl Line {
 impl Observed {
     fn new(decision: &Decision<'_>) -> Self {
         Self {
+            status: status(decision),
             reason: decision.reason().to_string(),
             limit: limit(decision),
             refused_by: decision.refused_by().map(ToOwned::to_owned),
@@ -90,6 +92,7 @@ fn wait(decision: &Decision<'_>) -> u64 {
 fn error(decision: &Decision<'_>) -> Option<String> {
     match decision.verdict() {
         Verdict::Denied(denial) => Some(denial.to_string()),
+        Verdict::Unavailable(what) => Some(what.to_string()),
         _ => None,
     }
 }

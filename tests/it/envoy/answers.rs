@@ -16,7 +16,7 @@ const FORMATS: [Format; 4] = [
         name: "problem",
         content_type: Some("application/problem+json"),
         bodies: [
-            r#"{"title":"Too Many Requests","status":429,"detail":"The rate 2/24h is exceeded. Retry after {} seconds."}"#,
+            r#"{"title":"Too Many Requests","status":429,"detail":"The rate 2/24h is exceeded. Retry after {} s."}"#,
             r#"{"title":"Forbidden","status":403,"detail":"This request is not permitted."}"#,
             r#"{"title":"Unauthorized","status":401,"detail":"A bearer token is required."}"#,
             r#"{"title":"Unauthorized","status":401,"detail":"The bearer token failed verification."}"#,

@@ -188,9 +188,31 @@ fn a_preflight_needs_no_token_and_spends_nothing() {
     assert_eq!(mesh.send("OPTIONS", "/", &preflight).status, 401);
 }
 
-/// With the whole policy observed, an answer is what it is without a policy, byte for byte, but for bad identities.
+#[test]
+fn some_routes_need_no_token() {
+    let rules = "callers: { rules: [{ when: { token: missing, path: /public/** }, override: [2/24h] }, { when: { token: missing, method: HEAD }, reject: 404 }] }\n";
+    let missing = "missing: { allow_when: { path: [/login, /public/**], method: GET } }, prefixes:";
+    let mesh = Mesh::start(&format!("{}{rules}", PLAIN.replace("prefixes:", missing)));
+    let ask = |method: &str, path: &str| mesh.send(method, path, &[]).status;
+    assert_eq!([ask("GET", "/public/a"), ask("GET", "/public/b"), ask("GET", "/public/c")], [200, 200, 429]);
+    assert_eq!(
+        [ask("GET", "/login"), ask("HEAD", "/login"), ask("POST", "/login"), ask("GET", "/")],
+        [200, 404, 401, 401]
+    );
+    assert_eq!(mesh.get_path("/login", "x").status, 401, "a failed token is refused everywhere");
+    assert_eq!(mesh.get_path("/", &mesh.token("alice", &[])).status, 200);
+}
+
+/// With the whole policy observed, or each rule of it, an answer is what it is without a policy, byte for byte, but for bad identities.
 #[test]
 fn what_is_observed_changes_nothing_on_the_wire() {
+    // Unrestricted is the one action that refuses nobody, so it cannot be observed.
+    let rules = RULES.replace("    - when: { method: GET, path: /free/** }\n      unrestricted: true\n", "");
+    let each = |line: &str| match line.starts_with("      ") {
+        true => format!("{line}\n      mode: observe\n"),
+        false => format!("{line}\n"),
+    };
+    let each_rule = Mesh::patched(&format!("{PLAIN}{}", rules.lines().map(each).collect::<String>()), &EVERYTHING);
     let observed = Mesh::patched(&format!("{PLAIN}mode: observe\n{RULES}"), &EVERYTHING);
     let without = Mesh::patched(PLAIN, &EVERYTHING);
     let cases: [(&str, &[&str], &str); 5] = [
@@ -202,16 +224,19 @@ fn what_is_observed_changes_nothing_on_the_wire() {
     ];
     for (principal, capabilities, path) in cases {
         for _ in 0..3 {
-            let answers = [&observed, &without].map(|mesh| mesh.get_path(path, &mesh.token(principal, capabilities)));
-            let [observed, without] = answers.map(without_times);
-            assert_eq!(observed, without, "{principal} {path}");
+            let ask = |mesh: &Mesh| without_times(mesh.get_path(path, &mesh.token(principal, capabilities)));
+            let expected = ask(&without);
+            assert_eq!(ask(&observed), expected, "{principal} {path}");
+            assert_eq!(ask(&each_rule), expected, "{principal} {path}, rule by rule");
         }
     }
     let malformed = observed.get(&observed.token("emil", &["prefix:rate:x"]));
     assert_eq!((malformed.status, malformed.all(super::mesh::WARNING).count()), (200, 0));
-    let record = observed.logged("the deny", |record| record["principal"] == "mallory");
-    assert_eq!((&record["message"], &record["reason"]), (&json!("would be refused"), &json!("denied")));
-    assert_eq!(record["cause"], "canary-reason, closed");
+    for mesh in [&observed, &each_rule] {
+        let record = mesh.logged("the deny", |record| record["principal"] == "mallory");
+        assert_eq!((&record["message"], &record["reason"]), (&json!("would be refused"), &json!("denied")));
+        assert_eq!(record["cause"], "canary-reason, closed");
+    }
 
     let bad = [
         observed.send("GET", "/", &[]),
