@@ -111,6 +111,16 @@ pub struct Quota {
     pub reading: Reading,
 }
 
+#[cfg(feature = "server")]
+impl Quota {
+    /// Of an allowance of the caller.
+    pub(crate) fn of_caller(rate: Rate, remaining: u64, next_in: Duration, full_in: Duration) -> Self {
+        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let reading = Reading { remaining, next_unit: nanos(next_in), full_in: nanos(full_in) };
+        Self { name: None, rate, reading }
+    }
+}
+
 /// What an allowance holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
@@ -218,6 +228,20 @@ impl<'t> Decision<'t> {
     #[doc(hidden)]
     pub fn quotas(&self) -> &[Quota] {
         &self.quotas
+    }
+
+    /// The same with the warnings of another decision.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_malformed_of(self, other: Self) -> Self {
+        Self { malformed: other.malformed, ..self }
+    }
+
+    /// The same, with what was observed and is told of `entry`, which came before.
+    #[cfg(feature = "server")]
+    pub(crate) fn after(self, entry: Self) -> Self {
+        let mut quotas = entry.quotas;
+        quotas.extend(self.quotas);
+        Self { quotas, observed: self.observed.or(entry.observed), ..self }
     }
 
     /// The same with what clients may be told of the caller's rates.

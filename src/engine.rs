@@ -1,26 +1,43 @@
-//! One request from its facts to a decision: who makes it, what the policy says of it, and what the limiter says of
-//! its caller.
+//! One request from its facts to a decision: what it is charged at entry, who makes it, what the policy says of it, and
+//! whether limits and the caller's rates have room for it.
 
-use crate::capability::Prefixes;
-use crate::decision::{Decision, Verdict};
+mod limits;
+
+use crate::capability::{Malformed, Prefixes};
+use crate::decision::{Decision, Quota, Verdict};
 use crate::limiter::Limiter;
+use crate::plan::Plan;
 use crate::policy::callers::{Enforced, Observed};
 use crate::policy::facts::Facts;
 use crate::policy::{ClientAddress, Mode, Needs, Policy};
 use crate::request::Request;
+use crate::store::group;
+use crate::store::limit::TableCounts;
 use crate::time::Clock;
 use crate::token::{Identity, TokenRules};
+use limits::{Charges, Limits};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Decides requests. It holds the live policy and the callers' state.
+/// Decides requests. It holds the live policy and its state: callers' and limits'.
 pub struct Engine {
     token: TokenRules,
     policy: Policy,
     needs: Needs,
     enforced_needs: Needs,
+    limits: Limits,
     limiter: Limiter<Enforced>,
     /// Holds callers to what the rules add that are only observed, if there are any.
     rehearsal: Option<Limiter<Observed>>,
+}
+
+/// A request that got past entry.
+struct Entered<'l, 'r> {
+    cost: u64,
+    /// What it is charged with the caller's rates.
+    admitted: Charges<'l>,
+    /// What was decided at entry: allowed, with what is observed and told of it.
+    entry: Decision<'r>,
 }
 
 impl Engine {
@@ -31,7 +48,15 @@ impl Engine {
         let rehearse = || Limiter::new(prefixes.clone(), Observed(Arc::clone(rules)), Box::new(Arc::clone(&clock)));
         let rehearsal = rules.observes().then(rehearse);
         let limiter = Limiter::new(prefixes, Enforced(Arc::clone(rules)), Box::new(clock));
-        Self { needs: policy.needs(), enforced_needs: policy.enforced_needs(), token, policy, limiter, rehearsal }
+        Self {
+            needs: policy.needs(),
+            enforced_needs: policy.enforced_needs(),
+            limits: Limits::new(&policy.limits, policy.client.ipv6_prefix, policy.tells_quotas),
+            token,
+            policy,
+            limiter,
+            rehearsal,
+        }
     }
 
     /// Where this engine reads identities.
@@ -52,8 +77,14 @@ impl Engine {
         }
     }
 
+    /// What the table of each limit has come through, by name.
+    pub fn limit_counts(&self) -> impl Iterator<Item = (&str, TableCounts)> {
+        self.limits.counts()
+    }
+
     /// Drops expired state; see [`Limiter::sweep`].
     pub fn sweep(&self) {
+        self.limits.trim(self.limiter.clock());
         self.limiter.sweep();
         self.rehearsal.iter().for_each(Limiter::sweep);
     }
@@ -64,31 +95,74 @@ impl Engine {
         let facts = self.policy.facts(self.needs, self.limiter.prefixes(), request, identity);
         let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
-        let lacking = self.policy.lacking(self.enforced_needs, &facts);
         let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
-        match (lacking, self.policy.mode) {
-            (Some(verdict), Mode::Enforce) => decline(verdict),
-            (Some(verdict), Mode::Observe) => bad_identity().map_or_else(|| decline(verdict).observed_only(), decline),
-            (None, mode) => match bad_identity() {
+        match (self.enter(&facts, &decline), self.policy.mode) {
+            (Err(refused), Mode::Enforce) => refused,
+            (Err(refused), Mode::Observe) => bad_identity().map_or_else(|| refused.observed_only(), decline),
+            (Ok(entered), mode) => match bad_identity() {
                 Some(verdict) => decline(verdict),
-                None if is_excused => decline(Verdict::Allowed),
-                None => by_mode(mode, self.hold(&facts, identity)),
+                None if is_excused => {
+                    by_mode(mode, self.admit(&facts, entered, Plan::unrestricted(), Malformed::new()))
+                }
+                None => by_mode(mode, self.hold(&facts, identity, entered)),
             },
+        }
+    }
+
+    /// What comes before identity: what rules need to decide, the keys of limits, and what these charge at entry, which
+    /// is kept whatever becomes of the request.
+    fn enter<'r>(
+        &self,
+        facts: &Facts<'_>,
+        decline: &impl Fn(Verdict<'r>) -> Decision<'r>,
+    ) -> Result<Entered<'_, 'r>, Decision<'r>> {
+        if let Some(verdict) = self.policy.lacking(self.enforced_needs, facts) {
+            return Err(decline(verdict));
+        }
+        let cost = self.policy.price(facts);
+        let bill = self.limits.bill(facts, cost).map_err(|denial| decline(Verdict::Denied(denial)))?;
+        let clock = self.limiter.clock();
+        let take = |_: &[_]| group::take(&bill.entry, None, self.limits.now(clock), clock);
+        let entry = match bill.entry.is_empty() {
+            true => Decision::without_rates(Verdict::Allowed, Malformed::new()),
+            false => Decision::of(Plan::unrestricted(), Malformed::new(), take),
+        };
+        match entry.is_allowed() {
+            true => Ok(Entered { cost, admitted: bill.admitted, entry }),
+            false => Err(entry.with_malformed_of(decline(Verdict::Allowed))),
         }
     }
 
     /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
     /// what is only observed.
-    fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>) -> Decision<'r> {
-        let cost = self.policy.price(facts);
-        let decision = self.limiter.check_cost(cost, facts, facts.caller(), capabilities(identity).iter().copied());
+    fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>, entered: Entered<'_, 'r>) -> Decision<'r> {
+        let (cost, capabilities) = (entered.cost, capabilities(identity));
+        let (plan, malformed) = self.limiter.plan(facts, facts.caller().as_bytes(), capabilities.iter().copied());
+        let decision = self.admit(facts, entered, plan, malformed);
         match &self.rehearsal {
             Some(rehearsal) if decision.is_allowed() => {
-                let rehearsed = self.rehearse(rehearsal, cost, facts, capabilities(identity));
+                let rehearsed = self.rehearse(rehearsal, cost, facts, capabilities);
                 if rehearsed.is_allowed() { decision } else { decision.observing(rehearsed) }
             }
             _ => decision,
         }
+    }
+
+    /// Takes what limits charge with the caller's rates, all of it or none.
+    fn admit<'r>(
+        &self,
+        facts: &Facts<'_>,
+        Entered { cost, admitted, entry }: Entered<'_, 'r>,
+        plan: Plan<'r>,
+        malformed: Malformed<'r>,
+    ) -> Decision<'r> {
+        let (caller, clock) = (facts.caller().as_bytes(), self.limiter.clock());
+        let decision = Decision::of(plan, malformed, |rates| {
+            let of_caller = (!rates.is_empty()).then(|| self.limiter.charge(caller, rates, cost));
+            group::take(&admitted, of_caller.as_ref(), self.limits.now(clock), clock)
+        });
+        let quotas = if self.policy.tells_quotas { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
+        decision.after(entry).with_quotas(quotas)
     }
 
     /// What the rules that are only observed say of a request that goes on.

@@ -28,6 +28,9 @@
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub mod answer;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod body;
 mod capability;
 #[cfg(feature = "server")]
 #[doc(hidden)]
@@ -46,6 +49,8 @@ pub mod engine;
 #[doc(hidden)]
 pub mod envoy;
 mod held;
+#[cfg(feature = "server")]
+pub mod identity;
 mod limiter;
 #[cfg(feature = "server")]
 #[doc(hidden)]

@@ -1,9 +1,11 @@
 //! The limiter as a library: holds each caller to the rates of its token, with the clock passed in.
 
 use crate::capability::{Malformed, PrefixError, Prefixes};
-use crate::decision::{Decision, Taken};
+#[cfg(feature = "server")]
+use crate::decision::Quota;
 #[cfg(feature = "server")]
 use crate::decision::Verdict;
+use crate::decision::{Decision, Taken};
 use crate::plan::Plan;
 #[cfg(feature = "server")]
 use crate::rate::Rate;
@@ -14,6 +16,8 @@ use crate::store::group::CallerCharge;
 use crate::store::key::KeySpace;
 use crate::store::memory::MemoryStore;
 use crate::time::{Clock, SystemClock};
+#[cfg(feature = "server")]
+use smallvec::SmallVec;
 use std::fmt;
 
 /// Holds each caller to every rate that its tokens carry.
@@ -163,6 +167,14 @@ impl<R> Limiter<R> {
     #[cfg(feature = "server")]
     pub(crate) fn charge<'l>(&'l self, principal: &[u8], rates: &'l [Rate], cost: u64) -> CallerCharge<'l> {
         CallerCharge { callers: &self.store, key: self.callers.key(principal), rates, cost }
+    }
+
+    /// What clients may be told of the caller's rates.
+    #[cfg(feature = "server")]
+    pub(crate) fn quotas(&self, principal: &[u8]) -> SmallVec<[Quota; 1]> {
+        let allowances = self.store.look(self.callers.key(principal), &*self.clock).into_iter();
+        let told = allowances.filter(|allowance| allowance.remembered);
+        told.map(|of| Quota::of_caller(of.rate, of.remaining, of.next_in, of.full_in)).collect()
     }
 
     #[cfg(feature = "server")]

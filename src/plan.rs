@@ -17,6 +17,12 @@ pub(crate) enum Plan<'t> {
 }
 
 impl<'t> Plan<'t> {
+    /// No rate applies.
+    #[cfg(feature = "server")]
+    pub(crate) fn unrestricted() -> Self {
+        Self::Charge(SmallVec::new())
+    }
+
     pub(crate) fn new(resolved: Result<(), Denial>, mut rates: Rates<'t>) -> Self {
         if let Err(denial) = resolved {
             return Self::Deny(denial);

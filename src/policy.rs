@@ -5,12 +5,13 @@ pub mod costs;
 pub mod counts;
 pub mod facts;
 pub mod index;
+pub mod limits;
 pub mod pattern;
 pub mod when;
 
 use crate::capability::Prefixes;
 use crate::decision::{Unauthenticated, Unavailable, Verdict};
-use crate::network;
+use crate::network::{self, proxies::Proxies};
 use crate::path::{EncodedSlash, canonical};
 use crate::request::Request;
 use crate::resolver::{Denial, DenialStatus};
@@ -19,6 +20,7 @@ use callers::CallerRules;
 use costs::Costs;
 use counts::Counts;
 use facts::{Facts, Field, Presence};
+use limits::Limit;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,6 +43,10 @@ pub struct Policy {
     pub client: ClientRules,
     /// What an encoded slash in a path means.
     pub encoded_slash: EncodedSlash,
+    /// The limits, in order.
+    pub limits: Vec<Limit>,
+    /// Whether clients are told of their quotas.
+    pub tells_quotas: bool,
     /// What requests lacked.
     pub counts: Counts,
 }
@@ -73,6 +79,8 @@ pub struct ClientRules {
     pub address: ClientAddress,
     /// What holds where it cannot be read.
     pub on_missing: MissingClient,
+    /// How many bits of an IPv6 address tell one client's network from another's.
+    pub ipv6_prefix: u8,
 }
 
 /// Where the address of a client stands.
@@ -82,6 +90,8 @@ pub enum ClientAddress {
     RpcMetadata(String),
     /// At the other end of Envoy's connection.
     Peer,
+    /// In a header, where proxies that are trusted wrote it; else at the other end of Envoy's connection.
+    Behind(Proxies),
 }
 
 /// What holds where the address of a client cannot be read.
@@ -119,15 +129,29 @@ impl Needs {
     }
 }
 
+impl Needs {
+    /// What either asks for.
+    fn and(self, other: Self) -> Self {
+        Self {
+            path: self.path || other.path,
+            host: self.host || other.host,
+            client: self.client || other.client,
+            has_rate: self.has_rate || other.has_rate,
+        }
+    }
+}
+
 impl Policy {
     /// What its rules ask for, those included that are only observed.
     pub fn needs(&self) -> Needs {
-        Needs::of(self.whens())
+        self.limits.iter().map(Limit::needs).fold(Needs::of(self.whens()), Needs::and)
     }
 
     /// What its rules ask for that are enforced.
     pub fn enforced_needs(&self) -> Needs {
-        Needs::of(self.excuses().chain(self.caller_rules(Some(Mode::Enforce))).chain(self.cost_rules()))
+        let enforced = self.excuses().chain(self.caller_rules(Some(Mode::Enforce))).chain(self.cost_rules());
+        let limits = self.limits.iter().filter(|limit| limit.mode == Mode::Enforce);
+        limits.map(Limit::needs).fold(Needs::of(enforced), Needs::and)
     }
 
     fn whens(&self) -> impl Iterator<Item = &When> + Clone {
@@ -194,13 +218,17 @@ impl Policy {
     }
 
     fn client(&self, request: &Request<'_>) -> Option<IpAddr> {
-        let peer = || network::address(request.peer);
-        if self.client.address == ClientAddress::Peer {
-            return peer();
-        }
-        network::address(request.client).or_else(|| {
+        let peer = network::address(request.peer);
+        let told = match &self.client.address {
+            ClientAddress::Peer => return peer,
+            ClientAddress::RpcMetadata(_) => network::address(request.client),
+            ClientAddress::Behind(proxies) => {
+                peer.and_then(|peer| proxies.client(peer, request.lines(proxies.header.name())))
+            }
+        };
+        told.or_else(|| {
             self.counts.unknown_client();
-            peer().filter(|_| self.client.on_missing == MissingClient::Peer)
+            peer.filter(|_| self.client.on_missing == MissingClient::Peer)
         })
     }
 

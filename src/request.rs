@@ -19,6 +19,8 @@ pub struct Request<'r> {
     pub client: &'r [u8],
     /// The route's `context_extensions`.
     pub context: Vec<(&'r [u8], &'r [u8])>,
+    /// The body, or the start of it, as far as Envoy sends it.
+    pub body: &'r [u8],
     /// The metadata namespaces and what they hold.
     pub metadata: Claims<'r>,
 }
@@ -35,7 +37,12 @@ pub enum Protocol {
 impl<'r> Request<'r> {
     /// The first line of the header `name`, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&'r [u8]> {
-        self.headers.iter().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
+        self.lines(name).next()
+    }
+
+    /// The lines of the header `name`, which is in lower case.
+    pub fn lines(&self, name: &str) -> impl DoubleEndedIterator<Item = &'r [u8]> {
+        self.headers.iter().filter(move |(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
     }
 
     /// The protocol by Envoy's rule: what it takes for gRPC, it answers as gRPC.

@@ -32,11 +32,27 @@ impl Now {
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Now;
+
+    /// The calendar (UTC): nanoseconds since the Unix epoch. Only limits with windows of the calendar ask for it.
+    fn calendar(&self) -> u64 {
+        system_calendar()
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "this is the clock that others are handed")]
+fn system_calendar() -> u64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Now {
         (**self).now()
+    }
+
+    fn calendar(&self) -> u64 {
+        (**self).calendar()
     }
 }
 
@@ -70,25 +86,36 @@ impl Clock for SystemClock {
 /// assert_eq!(clock.now(), Now::after(Duration::from_secs(60)));
 /// ```
 #[derive(Debug, Default)]
-pub struct ManualClock(AtomicU64);
+pub struct ManualClock {
+    monotonic: AtomicU64,
+    /// The calendar at the origin.
+    calendar: AtomicU64,
+}
 
 impl ManualClock {
     /// Sets the time to `since_origin`, be it earlier or later than the present.
     pub fn set(&self, since_origin: Duration) {
-        self.0.store(Now::after(since_origin).nanos(), Ordering::Relaxed);
+        self.monotonic.store(Now::after(since_origin).nanos(), Ordering::Relaxed);
+    }
+
+    /// Sets what the calendar says at the origin, as the time since the Unix epoch; it goes on with the clock.
+    pub fn set_calendar(&self, since_epoch: Duration) {
+        self.calendar.store(Now::after(since_epoch).nanos(), Ordering::Relaxed);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Now {
-        Now { monotonic: self.0.load(Ordering::Relaxed) }
+        Now { monotonic: self.monotonic.load(Ordering::Relaxed) }
+    }
+
+    fn calendar(&self) -> u64 {
+        self.calendar.load(Ordering::Relaxed).saturating_add(self.now().nanos())
     }
 }
 
 /// Seconds since the Unix epoch, for the times written into a token. A clock set before 1970 reads 0.
-#[allow(clippy::disallowed_methods, reason = "this is the clock that others are handed")]
 #[cfg(feature = "server")]
 pub fn unix_now() -> u64 {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    system_calendar() / 1_000_000_000
 }

@@ -33,6 +33,7 @@ pub const DELAY: Kind<Duration> = Kind::Is("a duration", A_TEXT, |value| duratio
 pub const DURATION_OR_OFF: Kind<Option<Duration>> = Kind::Is("a positive duration or `off`", A_TEXT, |value| {
     if value.node().as_text() == Some("off") { Some(None) } else { duration(value, 1).map(Some) }
 });
+pub const RATE: Kind<Rate> = Kind::Is("a rate", A_TEXT, rate);
 pub const RATES: Kind<Vec<Rate>> =
     Kind::Is("a rate or a list of rates", A_TEXT_OR_TEXTS, |value| value.list_or_one(rate));
 pub const UNITS: Kind<u64> = Kind::Is("a whole number", r#"{"type": "integer", "minimum": 0}"#, units);

@@ -36,6 +36,16 @@ pub const PATHS: Kind<Vec<Wanted>> =
 pub const NETWORKS: Kind<Vec<IpNet>> =
     Kind::Is("a network or a list of networks", A_TEXT_OR_TEXTS, |value| value.list_or_one(network));
 
+/// Networks, of which there may be none.
+pub const MAYBE_NETWORKS: Kind<Vec<IpNet>> = Kind::Is(
+    "a network or a list of networks",
+    r#"{"oneOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string", "minLength": 1}}]}"#,
+    |value| match &value.node().tree {
+        Tree::List(nodes) if nodes.is_empty() => Some(Vec::new()),
+        _ => value.list_or_one(network),
+    },
+);
+
 pub const CLAIM: Kind<ClaimPath> = Kind::Is(
     "a list of names",
     r#"{"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}"#,

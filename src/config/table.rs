@@ -5,6 +5,7 @@ use super::client::client;
 use super::costs::{self, cost_rule};
 use super::identity::token;
 use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, duration_text};
+use super::limits::{self, limit};
 use super::listen::{ADDRESS, Listen, UntrustedNetwork};
 use super::response::{HEADER, REALM};
 use super::rules;
@@ -66,6 +67,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let callers = file.section("callers", "what the rates of a token mean, and rules about callers", callers);
     let costs =
         file.list("costs", "what requests cost; the first that applies counts, and without one it is 1", cost_rule);
+    let limits = file.list("limits", "rates on keys of the deployment's choice, in order", limit);
     let client = file.section("client", "where the address of a client is read", client);
     let response = file.section("response", "how answers look", response);
     let paths = file.section("paths", "what paths are matched", paths);
@@ -74,6 +76,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     if paths == Some(EncodedSlash::Refuse) {
         file.notes.mistakes.refuse_encoded_slashes();
     }
+    limits::check(file, &limits.read);
     if let (Some(token), Some(callers)) = (&token, &callers) {
         let without_token = token.missing != MissingToken::Deny;
         rules::check(file, &callers.rules.read, without_token);
@@ -93,6 +96,8 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         costs: Costs::new(costs.whole()?.into_iter().map(|placed| placed.rule).collect()),
         client: client?,
         encoded_slash: paths,
+        limits: limits.whole()?.into_iter().filter(|placed| placed.is_enabled).map(|placed| placed.limit).collect(),
+        tells_quotas: false,
         counts: Counts::default(),
     };
     let response = response?.in_mode(mode);

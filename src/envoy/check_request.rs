@@ -53,6 +53,8 @@ fn read_http<'r>(http: &'r [u8], request: &mut Request<'r>) -> Result<(), Unread
             (3, Field::Bytes(header)) => request.headers.push(entry(header)?),
             (4, Field::Bytes(path)) => request.path = path,
             (5, Field::Bytes(host)) => request.host = host,
+            // `raw_body`, 12, is what `pack_as_bytes` has in place of `body`, 11.
+            (11 | 12, Field::Bytes(body)) if !body.is_empty() => request.body = body,
             (13, Field::Bytes(map)) => each_in(map, 1, |line| {
                 request.headers.push(header_line(line)?);
                 Ok(())

@@ -1,7 +1,7 @@
 //! The limits of a deployment: rates on keys of its choice.
 
 use super::facts::{Facts, Field, Value};
-use super::when::{Matcher, When};
+use super::when::When;
 use super::{Mode, Needs};
 use crate::body;
 use crate::identity;
@@ -107,25 +107,31 @@ impl Limit {
         Needs {
             path: matched.path || field(&Field::Path),
             host: matched.host || field(&Field::Host),
-            client: matched.client || sources().any(|source| matches!(source, Source::ClientAddress | Source::ClientNetwork)),
+            client: matched.client
+                || sources().any(|source| matches!(source, Source::ClientAddress | Source::ClientNetwork)),
             has_rate: matched.has_rate,
         }
     }
 
-    /// The keys of a request; `None` if the limit does not apply to it.
-    pub(crate) fn keys(&self, facts: &Facts<'_>, space: &KeySpace) -> Result<Option<Keys>, Denial> {
+    /// What a request is counted by; `None` if the limit does not apply to it.
+    pub(crate) fn keys(&self, facts: &Facts<'_>, prefix: u8, space: &KeySpace) -> Result<Option<Keys>, Denial> {
         if !self.when.matches(facts) {
             return Ok(None);
         }
-        let (mut own, mut wider, mut has_client) = (Parts::new(), Parts::new(), false);
+        let mut parts: SmallVec<[Found<'_>; 2]> = SmallVec::new();
         for part in &self.key {
-            let Some(found) = part.read(facts).map_err(|why| self.denial(why))? else { return Ok(None) };
-            has_client |= found.wider.is_some();
-            wider.push((found.source, found.wider.clone().or(found.value.clone())));
-            own.push((found.source, found.value));
+            let Some(found) = part.read(facts, prefix).map_err(|why| self.denial(why))? else { return Ok(None) };
+            parts.push(found);
         }
-        let key = |parts: &Parts<'_>| space.key_of(parts.iter().flat_map(|(source, value)| [Some(&source[..]), value.as_deref()]));
-        Ok(Some(Keys { key: key(&own), wider: if has_client { key(&wider) } else { Key::SHARED } }))
+        let key = space.key_of(parts.iter().flat_map(|found| [Some(&found.source[..]), found.value.as_deref()]));
+        let wider: SmallVec<[_; 2]> =
+            parts.iter().map(|found| found.value.as_ref().map(|value| value.wider())).collect();
+        let is_client = parts.iter().any(|found| matches!(found.value, Some(Part::Network(..))));
+        let shared = || {
+            let parts = parts.iter().zip(&wider);
+            space.key_of(parts.flat_map(|(found, wider)| [Some(&found.source[..]), wider.as_deref()]))
+        };
+        Ok(Some(Keys { key, wider: if is_client { shared() } else { Key::SHARED } }))
     }
 
     fn denial(&self, why: &'static str) -> Denial {
@@ -133,31 +139,58 @@ impl Limit {
     }
 }
 
-/// The parts of a key, each behind the number of the source it was read from.
-type Parts<'f> = SmallVec<[([u8; 1], Option<Cow<'f, [u8]>>); 2]>;
-
+/// A part of a key, as a request has it.
 struct Found<'f> {
+    /// The number of the source that it was read from, so that values of different sources never meet.
     source: [u8; 1],
     /// `None`: missing, and shared by all requests that lack it.
-    value: Option<Cow<'f, [u8]>>,
-    /// The wider network of a client.
-    wider: Option<Cow<'f, [u8]>>,
+    value: Option<Part<'f>>,
+}
+
+/// The value of a part.
+enum Part<'f> {
+    Text(Cow<'f, [u8]>),
+    Network(IpNet, [u8; 18]),
+}
+
+impl Part<'_> {
+    fn network(network: IpNet) -> Self {
+        Self::Network(network, network::bytes(network))
+    }
+
+    /// What it shares an allowance by, where there is no room for its own: a client, by a wider network.
+    fn wider(&self) -> Part<'_> {
+        match self {
+            Self::Text(text) => Part::Text(Cow::Borrowed(text)),
+            Self::Network(network, _) => Part::network(network::wider(*network)),
+        }
+    }
+}
+
+impl std::ops::Deref for Part<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text,
+            Self::Network(_, bytes) => bytes,
+        }
+    }
 }
 
 impl KeyPart {
     /// Reads the part; `None` if the limit is to be skipped.
-    fn read<'f>(&self, facts: &'f Facts<'_>) -> Result<Option<Found<'f>>, &'static str> {
+    fn read<'f>(&self, facts: &'f Facts<'_>, prefix: u8) -> Result<Option<Found<'f>>, &'static str> {
         for (source, number) in self.first_of.iter().zip(0..) {
-            if let Some(value) = source.read(facts) {
-                let value = if self.normalize { normalized(value) } else { value };
-                if value.len() > LONGEST {
-                    return Err("a part of its key has more than 255 bytes");
-                }
-                return Ok(Some(Found { source: [number], value: Some(value), wider: source.wider(facts) }));
+            let Some(value) = source.read(facts, prefix) else { continue };
+            let value = if self.normalize { normalized(value) } else { value };
+            if value.len() > LONGEST {
+                return Err("a part of its key has more than 255 bytes");
             }
+            return Ok(Some(Found { source: [number], value: Some(value) }));
         }
         match self.on_missing {
-            OnMissing::Shared => Ok(Some(Found { source: [u8::MAX], value: None, wider: None })),
+            OnMissing::Shared => Ok(Some(Found { source: [u8::MAX], value: None })),
             OnMissing::Refuse => Err("the request lacks a part of its key"),
             OnMissing::Skip => Ok(None),
         }
@@ -165,21 +198,13 @@ impl KeyPart {
 }
 
 impl Source {
-    fn read<'f>(&self, facts: &'f Facts<'_>) -> Option<Cow<'f, [u8]>> {
+    fn read<'f>(&self, facts: &'f Facts<'_>, prefix: u8) -> Option<Part<'f>> {
         match self {
-            Self::Field(field) => only(facts, field),
-            Self::ClientAddress => facts.client.map(|client| network_bytes(IpNet::from(client))),
-            Self::ClientNetwork => facts.client.map(|client| network_bytes(network::prefix(client, facts.ipv6_prefix))),
-            Self::BodyJson(path) => body::json(facts.body?, path).map(|text| into_bytes(text)),
-            Self::BodyForm(field) => body::form(facts.body?, field).map(|text| into_bytes(text)),
-        }
-    }
-
-    /// The wider network, of a client.
-    fn wider<'f>(&self, facts: &Facts<'_>) -> Option<Cow<'f, [u8]>> {
-        match self {
-            Self::ClientAddress | Self::ClientNetwork => facts.client.map(|client| network_bytes(network::wider(client))),
-            _ => None,
+            Self::Field(field) => only(facts, field).map(Part::Text),
+            Self::ClientAddress => facts.client.map(|client| Part::network(client.into())),
+            Self::ClientNetwork => facts.client.map(|client| Part::network(network::prefix(client, prefix))),
+            Self::BodyJson(path) => body::json(facts.request, path).map(text),
+            Self::BodyForm(field) => body::form(facts.request, field).map(text),
         }
     }
 }
@@ -200,25 +225,17 @@ fn only<'f>(facts: &'f Facts<'_>, field: &Field) -> Option<Cow<'f, [u8]>> {
     found.filter(|_| count == 1)
 }
 
-fn network_bytes<'f>(network: IpNet) -> Cow<'f, [u8]> {
-    match network {
-        IpNet::V4(network) => Cow::Owned(network.network().octets().to_vec()),
-        IpNet::V6(network) => Cow::Owned(network.network().octets().to_vec()),
-    }
-}
-
-fn into_bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
-    match text {
+fn text(text: Cow<'_, str>) -> Part<'_> {
+    Part::Text(match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-    }
+    })
 }
 
 /// Bytes that are no text have one spelling.
-fn normalized(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    match std::str::from_utf8(&value).map(identity::normalize) {
-        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
-        Ok(Cow::Borrowed(text)) if text.len() < value.len() => Cow::Owned(text.as_bytes().to_vec()),
-        _ => value,
+fn normalized(value: Part<'_>) -> Part<'_> {
+    match std::str::from_utf8(&value).map(|text| identity::normalize(text).into_owned()) {
+        Ok(text) => Part::Text(Cow::Owned(text.into_bytes())),
+        Err(_) => value,
     }
 }

@@ -34,6 +34,8 @@ pub struct Allowance {
     pub rate: Rate,
     /// The calls that it permits at once now.
     pub remaining: u64,
+    /// The time until it permits one call more, if nothing is spent meanwhile; zero if it is full.
+    pub next_in: Duration,
     /// The time until it is full, if nothing is spent meanwhile.
     pub full_in: Duration,
     /// Whether it applies to a request that does not present it. If not, its debt alone is kept.
@@ -118,9 +120,13 @@ impl State {
     }
 
     fn look(&self, now: Now) -> Allowance {
+        let terms = Terms::of(self.rate);
+        let remaining = terms.remaining(self.tat, now.nanos());
+        let next = if remaining < self.rate.count() { terms.next_unit(self.tat, now.nanos()) } else { 0 };
         Allowance {
             rate: self.rate,
-            remaining: Terms::of(self.rate).remaining(self.tat, now.nanos()),
+            remaining,
+            next_in: Duration::from_nanos(next),
             full_in: Duration::from_nanos(debt(self.tat, now.nanos())),
             remembered: !self.is_forgotten(now),
         }

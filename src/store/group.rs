@@ -44,12 +44,7 @@ pub(crate) struct CallerCharge<'l> {
 const NO_ROOM: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
 
 /// Takes all of `charges`, which are in the order of their limits, and of the caller's, or none.
-pub(crate) fn take(
-    charges: &[Charge<'_>],
-    caller: Option<&CallerCharge<'_>>,
-    now: Moment,
-    clock: &dyn Clock,
-) -> Taken {
+pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, now: Moment, clock: &dyn Clock) -> Taken {
     debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
     let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
     let (mut refused, mut observed): (Option<Refused>, Option<Refused>) = (None, None);

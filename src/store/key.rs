@@ -27,8 +27,26 @@ impl KeySpace {
     pub(crate) fn key(&self, name: &[u8]) -> Key {
         let mut hasher = self.0;
         hasher.write(name);
-        let hash = hasher.finish128();
-        Key([hash.h1, hash.h2])
+        Key::of(&hasher)
+    }
+
+    /// The key of several parts, of which each is any bytes or missing. Lists that differ in anything have different
+    /// keys. Parts that stand for one another, such as a principal and an address, are told apart by a part before
+    /// them that says which it is.
+    pub(crate) fn key_of<'p>(&self, parts: impl IntoIterator<Item = Option<&'p [u8]>>) -> Key {
+        let mut hasher = self.0;
+        encode(parts, |bytes| hasher.write(bytes));
+        Key::of(&hasher)
+    }
+}
+
+/// Hands the bytes of several parts to `write`: of a missing one a zero, of any other its length and one and then
+/// itself. It can be read back, so no two lists have the same bytes.
+fn encode<'p>(parts: impl IntoIterator<Item = Option<&'p [u8]>>, mut write: impl FnMut(&[u8])) {
+    for part in parts {
+        let length = part.map_or(0, |part| part.len() as u64 + 1);
+        write(&length.to_le_bytes());
+        part.into_iter().for_each(&mut write);
     }
 }
 
@@ -41,6 +59,11 @@ impl Key {
     #[cfg(feature = "server")]
     pub(crate) fn part(self, parts: usize) -> usize {
         ((u128::from(self.0[0]) * parts as u128) >> 64) as usize
+    }
+
+    fn of(hasher: &SipHasher13) -> Self {
+        let hash = hasher.finish128();
+        Self([hash.h1, hash.h2])
     }
 
     /// Chooses among `shards`, independently of [`Key::bucket`], and on purpose not evenly: the first gets 1.5 times
@@ -65,3 +88,6 @@ impl std::fmt::Display for Key {
         write!(f, "{:016x}{:016x}", self.0[0], self.0[1])
     }
 }
+
+#[cfg(test)]
+mod tests;

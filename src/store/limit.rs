@@ -147,7 +147,8 @@ impl LimitTable {
     /// The level of `key`, without a place for it.
     pub(crate) fn look(&self, key: Key) -> Place<'_> {
         let table = self.lock(key);
-        let level = table.entries.find(key.bucket(), |entry| entry.key == key).map_or(Level::default(), |entry| entry.level);
+        let level =
+            table.entries.find(key.bucket(), |entry| entry.key == key).map_or(Level::default(), |entry| entry.level);
         Place { limit: self, key, room: Room::Unasked, level }
     }
 

@@ -9,10 +9,7 @@ use crate::store::gcra::{Fit, Terms, debt};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meter {
     /// Units come back evenly.
-    Rolling {
-        terms: Terms,
-        burst: u64,
-    },
+    Rolling { terms: Terms, burst: u64 },
     /// All units come back at the start of a window.
     Fixed(FixedWindow),
 }

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use envoy_types::pb::envoy::config::core::v3::address::Address as AddressKind;
-use envoy_types::pb::envoy::service::auth::v3::CheckRequest as FullRequest;
+use envoy_types::pb::envoy::service::auth::v3::attribute_context::{self, HttpRequest};
+use envoy_types::pb::envoy::service::auth::v3::{AttributeContext, CheckRequest as FullRequest};
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{ListValue, Struct, Value};
 use proptest::prelude::*;
@@ -39,12 +40,13 @@ struct Facts {
     headers: Vec<(Vec<u8>, Vec<u8>)>,
     peer: Vec<u8>,
     context: BTreeMap<Vec<u8>, Vec<u8>>,
+    body: Vec<u8>,
     metadata: serde_json::Value,
 }
 
 /// Taken apart field by field, so that a new field has to be compared as well.
 fn facts(request: &Request<'_>) -> Facts {
-    let Request { method, path, host, headers, peer, client, context, metadata } = request;
+    let Request { method, path, host, headers, peer, client, context, body, metadata } = request;
     assert_eq!(*client, b"", "it is no part of the message");
     let mut headers: Vec<_> = headers.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     headers.sort();
@@ -55,6 +57,7 @@ fn facts(request: &Request<'_>) -> Facts {
         headers,
         peer: peer.to_vec(),
         context: context.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect(),
+        body: body.to_vec(),
         metadata: object(metadata),
     }
 }
@@ -97,6 +100,7 @@ fn full_facts(message: &FullRequest) -> Facts {
             _ => Vec::new(),
         },
         context: attributes.context_extensions.iter().map(|(name, value)| (bytes(name), bytes(value))).collect(),
+        body: if http.raw_body.is_empty() { bytes(&http.body) } else { http.raw_body.clone() },
         metadata: metadata.map(|(name, fields)| (name.clone(), full_object(fields))).collect(),
     }
 }
@@ -134,6 +138,19 @@ fn what_is_read_is_what_the_full_message_holds() {
     }
     let filled = [seen.headers.is_empty(), seen.context.is_empty(), seen.peer.is_empty(), seen.metadata.is_null()];
     assert_eq!(filled, [false; 4], "every field is held by some capture");
+}
+
+/// No capture holds a body, in either of its two fields.
+#[test]
+fn a_body_is_read_from_either_field() {
+    for (body, raw_body) in [("a=1", &b""[..]), ("", b"a=\xff"), ("", b"")] {
+        let http = HttpRequest { body: body.into(), raw_body: raw_body.into(), ..HttpRequest::default() };
+        let request = attribute_context::Request { http: Some(http), ..Default::default() };
+        let attributes = AttributeContext { request: Some(request), ..AttributeContext::default() };
+        let message = FullRequest { attributes: Some(attributes) };
+        let bytes = message.encode_to_vec();
+        assert_eq!(facts(&check_request::read(&bytes).unwrap()), full_facts(&message));
+    }
 }
 
 fn value() -> impl Strategy<Value = Value> {

@@ -114,7 +114,9 @@ fn words_stay_in_their_rooms() {
         let code = code(text);
         let names = |words: &[&str]| words.iter().any(|word| code.contains(word));
         assert!(!(below(file, "envoy") && names(&["tonic::", "prost::", "protobuf"])), "{file} names gRPC");
-        assert!(!(below(file, "config") && names(&["serde", "yaml::"])), "{file} names serde or YAML");
+        // A client's JSON is read with the library, into no tree and no type of its own.
+        let reads_json = file == "body.rs" && !names(&["serde_saphyr", "derive", "yaml::"]);
+        assert!(reads_json || !(below(file, "config") && names(&["serde", "yaml::"])), "{file} names serde or YAML");
         assert!(file == "time.rs" || !names(&["Instant::now", "SystemTime::now"]), "{file} asks the time");
         assert!(file == "config/yaml.rs" || !names(&["serde_saphyr"]), "{file} names the YAML library");
     }

@@ -1,11 +1,15 @@
 //! The integration tests, one binary: the library's rules here, the service's from `config` on.
 
 #[cfg(feature = "server")]
+mod body;
+#[cfg(feature = "server")]
 mod burst;
 #[cfg(feature = "server")]
 mod captures;
 #[cfg(feature = "server")]
 mod cli;
+#[cfg(feature = "server")]
+mod clients;
 #[cfg(feature = "server")]
 mod compose;
 #[cfg(feature = "server")]
@@ -20,6 +24,8 @@ mod house;
 #[cfg(feature = "server")]
 mod identity;
 mod model;
+#[cfg(feature = "server")]
+mod normalize;
 #[cfg(feature = "server")]
 mod paths;
 #[cfg(feature = "server")]

@@ -42,6 +42,7 @@ fn decide(engine: &Engine, request: &Value) -> String {
         peer: text("peer"),
         client: text("client"),
         context: pairs("context"),
+        body: text("body"),
         metadata: object(&metadata),
     };
     describe(&engine.check(&request, &engine.token().identify(&request)))
@@ -430,6 +431,24 @@ fn a_client_that_cannot_be_told() {
         &rules("client: { address: peer }"),
         &[(told, "allowed []"), (peer("10.0.0.1"), "Forbidden: hit"), (peer("x"), unavailable)],
     );
+    let proxies = |more: &str| {
+        rules(&format!("client: {{ trusted_proxies: 192.0.2.0/24, trusted_header: x_forwarded_for{more} }}"))
+    };
+    let from = |peer: &str, header: &str| json!({"client": "10.0.0.1", "peer": peer, "headers": {"x-forwarded-for": header, "forwarded": "for=10.0.0.1"}});
+    check(
+        &proxies(""),
+        &[
+            (from("192.0.2.1", "10.0.0.1"), "Forbidden: hit"),
+            (from("192.0.2.1", "10.0.0.1, 203.0.113.9"), "allowed []"),
+            (from("203.0.113.9", "10.0.0.1"), "allowed []"),
+            (from("10.0.0.1", "203.0.113.9"), "Forbidden: hit"),
+            (from("192.0.2.1", "unknown"), unavailable),
+            (from("", "10.0.0.1"), unavailable),
+        ],
+    );
+    let proxies = engine(&proxies(", on_missing: peer"));
+    assert_eq!(decide(&proxies, &from("192.0.2.1", "10.0.0.1, unknown")), "allowed []");
+    assert_eq!(proxies.policy().counts.read(), Counted { missing_costs: 0, unknown_clients: 1 });
     let engine = engine(&rules("client: { on_missing: peer }"));
     decide(&engine, &peer("10.0.0.1"));
     assert_eq!(engine.policy().counts.read(), Counted { missing_costs: 0, unknown_clients: 1 });

@@ -107,6 +107,7 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
             "oneOf" => count(of) == 1,
             "minLength" => value.as_str().is_none_or(|text| text.len() as u64 >= of.as_u64().unwrap()),
             "minimum" => value.as_f64().is_none_or(|number| number >= of.as_f64().unwrap()),
+            "maximum" => value.as_f64().is_none_or(|number| number <= of.as_f64().unwrap()),
             "minItems" => value.as_array().is_none_or(|list| list.len() as u64 >= of.as_u64().unwrap()),
             "maxItems" => value.as_array().is_none_or(|list| list.len() as u64 <= of.as_u64().unwrap()),
             "minProperties" => value.as_object().is_none_or(|map| map.len() as u64 >= of.as_u64().unwrap()),

@@ -82,6 +82,7 @@ impl Line {
             peer: self.client.as_bytes(),
             client: self.client.as_bytes(),
             context: pairs(&self.context),
+            body: b"",
             metadata: metadata.into_iter().collect(),
         }
     }

@@ -1,0 +1,164 @@
+//! Reads the limits: rates on keys of the deployment's choice.
+
+use super::keys::KEY;
+use super::kinds::{Kind, RATE, SWITCH, UNITS, duration_text};
+use super::matchers::when;
+use super::node::{Span, quoted};
+use super::section::Section;
+use super::table::MODE;
+use super::value::Value;
+use crate::policy::limits::{ChargeAt, Limit};
+use crate::rate::Rate;
+use crate::store::limit::WhenFull;
+use std::time::Duration;
+
+/// A limit, where it stands, and whether it is built.
+pub struct PlacedLimit {
+    pub limit: Limit,
+    pub span: Span,
+    pub is_enabled: bool,
+}
+
+const NAME: Kind<String> = Kind::Is("a name", r#"{"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}"#, name);
+
+const WINDOW: Kind<bool> = Kind::Word(&[("rolling", false), ("fixed", true)]);
+
+const WHEN_FULL: Kind<WhenFull> =
+    Kind::Word(&[("overflow", WhenFull::Overflow), ("evict", WhenFull::Evict), ("refuse", WhenFull::Refuse)]);
+
+const CHARGE: Kind<ChargeAt> = Kind::Word(&[("entry", ChargeAt::Entry), ("admitted", ChargeAt::Admitted)]);
+
+const POSITIVE: Kind<u64> = Kind::Is("a whole number, at least 1", r#"{"type": "integer", "minimum": 1}"#, |value| {
+    match UNITS.read(value)? {
+        0 => value.wrong("write at least 1"),
+        units => Some(units),
+    }
+});
+
+/// Names that answers and logs use for other things.
+const TAKEN: [&str; 4] = ["callers", "client", "host", "paths"];
+
+/// The largest burst, and the most keys of a limit.
+const LARGEST_BURST: u64 = 1_000_000;
+const MOST_KEYS: u64 = 100_000_000;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn name(value: &mut Value<'_, '_>) -> Option<String> {
+    let text = value.text()?;
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    if TAKEN.contains(&text) {
+        return value.reject(&format!("the name {} has another meaning in logs", quoted(text)), "write another name");
+    }
+    match text.bytes().all(is_part) && text.len() <= 64 && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+    {
+        true => Some(text.into()),
+        false => value.wrong("write lower-case letters, digits, `-` and `_`, at most 64, such as `per-network`"),
+    }
+}
+
+/// One limit.
+pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
+    let name = limit.required("name", "network", &NAME, "what its state, logs and answers call it");
+    let when = limit.shared("when", "matchers", "the requests that it is for; without it, all", when);
+    let key = limit.required("key", "client.network", &KEY, "what it counts by; `[]` is one allowance for everybody");
+    let rate = limit.required("rate", "10/1s", &RATE, "the rate");
+    let burst = limit.optional("burst", "100", &POSITIVE, "units that it permits at once; the rate's count by default");
+    let is_fixed =
+        limit.field("window", "rolling", &WINDOW, "fixed: all units come back at once, at times of the calendar (UTC)");
+    let charge = limit.section_or(
+        "charge",
+        "admitted",
+        &CHARGE,
+        "entry: before identity is looked at, and kept; admitted: with the caller's rates, all or none",
+        split,
+    );
+    let max_keys = limit.field("max_keys", "100000", &POSITIVE, "keys that it holds");
+    let when_full = limit.field("when_full", "overflow", &WHEN_FULL, "what a new key gets where it holds so many: an allowance shared with its wider network, the place of the key seen least recently, which is forgiven, or a 429");
+    let advertise = limit.field("advertise", "false", &SWITCH, "whether clients may be told of it");
+    let is_enabled = limit.field("enabled", "true", &SWITCH, "false: it is checked, and not built");
+    let mode =
+        limit.field("mode", "enforce", &MODE, "observe: it refuses nobody, and what it would refuse is reported");
+    if !limit.is_clean() {
+        return None;
+    }
+    let (rate, burst, is_fixed, max_keys) = (rate?, burst?, is_fixed?, max_keys?);
+    check_bounds(limit, rate, burst, is_fixed, max_keys)?;
+    let read = Limit {
+        name: name?.into(),
+        when: when?.unwrap_or_default(),
+        key: key?,
+        rate,
+        burst: burst.unwrap_or(rate.count()),
+        is_fixed,
+        charge: charge?,
+        max_keys: usize::try_from(max_keys).unwrap_or(usize::MAX),
+        when_full: when_full?,
+        advertise: advertise?,
+        mode: mode?,
+    };
+    Some(PlacedLimit { limit: read, span: limit.span(), is_enabled: is_enabled? })
+}
+
+fn split(charge: &mut Section<'_, '_>) -> Option<ChargeAt> {
+    charge
+        .required("entry", "1", &POSITIVE, "units taken at entry; the rest of the cost with the caller's rates")
+        .map(ChargeAt::Split)
+}
+
+fn check_bounds(
+    limit: &mut Section<'_, '_>,
+    rate: Rate,
+    burst: Option<u64>,
+    is_fixed: bool,
+    max_keys: u64,
+) -> Option<()> {
+    let window = rate.window();
+    if window < Duration::from_millis(1) || window > 366 * DAY {
+        let cause = format!("the window of a limit is from 1ms to 366 days, and this is {}", duration_text(window));
+        return limit.clash(&["rate"], cause, "write another window");
+    }
+    let divides_a_day = DAY.as_nanos().is_multiple_of(window.as_nanos());
+    let is_days = window <= 7 * DAY && window.as_nanos().is_multiple_of(DAY.as_nanos());
+    if is_fixed && !divides_a_day && !is_days {
+        let cause = format!(
+            "a fixed window divides a day or is whole days up to a week, and {} is neither",
+            duration_text(window)
+        );
+        return limit.clash(
+            &["rate"],
+            cause,
+            "write a window such as 1m, 15m, 1h, 6h, 24h or 168h, or `window: rolling`",
+        );
+    }
+    if is_fixed && burst.is_some() {
+        return limit.clash(
+            &["burst"],
+            "a fixed window has no burst: it permits its count at once".into(),
+            "remove `burst`",
+        );
+    }
+    let most = burst.unwrap_or(rate.count());
+    if !is_fixed && most > LARGEST_BURST {
+        let cause = format!("a burst is at most {LARGEST_BURST}, and this is {most}");
+        return limit.clash(&["burst", "rate"], cause, "write a lower `burst`; the rate may keep its count");
+    }
+    if max_keys > MOST_KEYS {
+        return limit.clash(&["max_keys"], format!("a limit holds at most {MOST_KEYS} keys"), "write fewer");
+    }
+    Some(())
+}
+
+/// Notes names that stand twice.
+pub fn check(section: &mut Section<'_, '_>, limits: &[PlacedLimit]) {
+    for (at, PlacedLimit { limit, span, .. }) in limits.iter().enumerate() {
+        if let Some(other) = limits[..at].iter().find(|other| other.limit.name == limit.name) {
+            let cause = format!("the name {} stands here twice", quoted(&limit.name));
+            section.reject::<()>(
+                *span,
+                cause,
+                format!("give each its own; the other limit is in line {}", other.span.line),
+            );
+        }
+    }
+}

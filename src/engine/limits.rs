@@ -1,0 +1,104 @@
+//! The limits with their tables: what they charge a request, at entry and with the caller's rates.
+
+use crate::policy::Mode;
+use crate::policy::facts::Facts;
+use crate::policy::limits::{ChargeAt, Limit};
+use crate::resolver::Denial;
+use crate::store::group::Charge;
+use crate::store::key::KeySpace;
+use crate::store::limit::{LimitTable, TableCounts};
+use crate::store::meter::{Meter, Moment};
+use crate::time::Clock;
+use smallvec::SmallVec;
+
+/// The limits of the live policy.
+pub struct Limits {
+    limits: Vec<Built>,
+    /// Whether some limit asks for the calendar.
+    asks_calendar: bool,
+    ipv6_prefix: u8,
+    /// Whether clients are told of the limits that are advertised.
+    tells: bool,
+}
+
+struct Built {
+    limit: Limit,
+    space: KeySpace,
+    table: LimitTable,
+}
+
+/// Charges in the order of their limits.
+pub type Charges<'l> = SmallVec<[Charge<'l>; 4]>;
+
+/// What a request is charged.
+pub struct Bill<'l> {
+    /// Before identity is looked at.
+    pub entry: Charges<'l>,
+    /// With the caller's rates.
+    pub admitted: Charges<'l>,
+}
+
+impl Limits {
+    /// Full allowances for every limit.
+    pub fn new(limits: &[Limit], ipv6_prefix: u8, tells: bool) -> Self {
+        let limits: Vec<_> = limits.iter().map(Built::new).collect();
+        Self { asks_calendar: limits.iter().any(|built| built.limit.is_fixed), limits, ipv6_prefix, tells }
+    }
+
+    /// What limits charge a request that costs `cost`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Denial`], if a part of a key is too long, or missing where the limit refuses that.
+    pub fn bill(&self, facts: &Facts<'_>, cost: u64) -> Result<Bill<'_>, Denial> {
+        let mut bill = Bill { entry: Charges::new(), admitted: Charges::new() };
+        for (number, built) in self.limits.iter().enumerate() {
+            let Some(keys) = built.limit.keys(facts, self.ipv6_prefix, &built.space)? else { continue };
+            let is_told = self.tells && built.limit.advertise;
+            let charge = |cost| Charge {
+                number,
+                name: &built.limit.name,
+                table: &built.table,
+                rate: built.limit.rate,
+                key: keys.key,
+                wider: keys.wider,
+                cost,
+                is_observed: built.limit.mode == Mode::Observe,
+                is_told,
+            };
+            match built.limit.charge {
+                ChargeAt::Entry => bill.entry.push(charge(cost)),
+                ChargeAt::Admitted => bill.admitted.push(charge(cost)),
+                ChargeAt::Split(units) => {
+                    bill.entry.push(Charge { is_told: false, ..charge(cost.min(units)) });
+                    bill.admitted.push(charge(cost.saturating_sub(units)));
+                }
+            }
+        }
+        Ok(bill)
+    }
+
+    /// The present moment, on both clocks where that is asked for.
+    pub fn now(&self, clock: &dyn Clock) -> Moment {
+        let unix = if self.asks_calendar { clock.calendar() } else { 0 };
+        Moment { monotonic: clock.now().nanos(), unix }
+    }
+
+    /// Drops allowances that are full.
+    pub fn trim(&self, clock: &dyn Clock) {
+        self.limits.iter().for_each(|built| built.table.trim(self.now(clock)));
+    }
+
+    /// What the table of each limit has come through, by name.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, TableCounts)> {
+        self.limits.iter().map(|built| (&*built.limit.name, built.table.counts()))
+    }
+}
+
+impl Built {
+    fn new(limit: &Limit) -> Self {
+        let meter = if limit.is_fixed { Meter::fixed(limit.rate) } else { Meter::rolling(limit.rate, limit.burst) };
+        let table = LimitTable::new(meter, limit.max_keys, limit.when_full);
+        Self { space: KeySpace::new(&limit.name), table, limit: limit.clone() }
+    }
+}
