@@ -92,11 +92,16 @@ impl Engine {
     /// Decides `request` of `identity`, which [`TokenRules::identify`] read from it. A bad identity is refused in every
     /// mode; what else is refused goes on where the policy is only observed.
     pub fn check<'r>(&self, request: &Request<'r>, identity: &Identity<'r>) -> Decision<'r> {
+        self.check_cost(None, request, identity)
+    }
+
+    /// The same at a given cost, whatever the policy says.
+    pub fn check_cost<'r>(&self, cost: Option<u64>, request: &Request<'r>, identity: &Identity<'r>) -> Decision<'r> {
         let facts = self.policy.facts(self.needs, self.limiter.prefixes(), request, identity);
         let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
         let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
-        match (self.enter(&facts, &decline), self.policy.mode) {
+        match (self.enter(cost, &facts, &decline), self.policy.mode) {
             (Err(refused), Mode::Enforce) => refused,
             (Err(refused), Mode::Observe) => bad_identity().map_or_else(|| refused.observed_only(), decline),
             (Ok(entered), mode) => match bad_identity() {
@@ -113,14 +118,15 @@ impl Engine {
     /// is kept whatever becomes of the request.
     fn enter<'r>(
         &self,
+        cost: Option<u64>,
         facts: &Facts<'_>,
         decline: &impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Result<Entered<'_, 'r>, Decision<'r>> {
         if let Some(verdict) = self.policy.lacking(self.enforced_needs, facts) {
             return Err(decline(verdict));
         }
-        let cost = self.policy.price(facts);
-        let bill = self.limits.bill(facts, cost).map_err(|denial| decline(Verdict::Denied(denial)))?;
+        let cost = cost.unwrap_or_else(|| self.policy.price(facts));
+        let bill = self.limits.bill(facts, cost).map_err(decline)?;
         let clock = self.limiter.clock();
         let take = |_: &[_]| group::take(&bill.entry, None, self.limits.now(clock), clock);
         let entry = match bill.entry.is_empty() {

@@ -144,7 +144,8 @@ impl Needs {
 impl Policy {
     /// What its rules ask for, those included that are only observed.
     pub fn needs(&self) -> Needs {
-        self.limits.iter().map(Limit::needs).fold(Needs::of(self.whens()), Needs::and)
+        let all = self.limits.iter().map(Limit::needs).fold(Needs::of(self.whens()), Needs::and);
+        Needs { client: all.client || self.limits.iter().any(Limit::counts_clients), ..all }
     }
 
     /// What its rules ask for that are enforced.

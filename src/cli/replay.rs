@@ -16,13 +16,17 @@ use std::time::Duration;
 ///
 /// A line is an object: `at`, the time since the start as a duration ("1m30s") or in nanoseconds, never
 /// decreasing; then `principal` and `capabilities`, or `claims`, or `token`: "missing" or "failed"; and optionally
-/// `method`, `path`, `host`, `headers`, `client` and `context`. Each line is answered by one with the decision.
+/// `method`, `path`, `host`, `headers`, `client`, `context`, `body` and `cost`. Each line is answered by one with the
+/// decision.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Arguments {
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    /// What the calendar says at the start, in seconds since the Unix epoch: for limits with fixed windows
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    start: u64,
 }
 
 const EXAMPLE: &str = r#"Example:
@@ -41,6 +45,7 @@ struct Replay {
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let config = check::load(&arguments.config)?;
     let clock = Arc::new(ManualClock::default());
+    clock.set_calendar(Duration::from_secs(arguments.start));
     let engine = Engine::new(config.token, config.prefixes, config.policy, Arc::clone(&clock));
     let mut replay = Replay { engine, response: config.response, clock, last: 0 };
     // Standard output is written line by line, so that a program may ask, read and ask again.
@@ -75,7 +80,7 @@ impl Replay {
             Some(identity) => identity,
             None => self.engine.token().identify(&request),
         };
-        let decision = self.engine.check(&request, &identity);
+        let decision = self.engine.check_cost(line.cost, &request, &identity);
         Ok(output::Line::new(number, &decision, self.response.answer(&decision, request.protocol())))
     }
 }

@@ -1,6 +1,7 @@
 //! Reads what requests cost.
 
 use super::kinds::{Kind, SWITCH, UNITS};
+use super::limits::PlacedLimit;
 use super::matchers::when;
 use super::node::{Span, quoted};
 use super::reach::Reach;
@@ -17,6 +18,16 @@ use crate::policy::when::When;
 pub struct PlacedCost {
     pub rule: CostRule,
     span: Span,
+}
+
+impl PlacedCost {
+    /// What a request costs that says nothing.
+    fn least(&self) -> u64 {
+        match &self.rule.cost {
+            Cost::Constant(units) => *units,
+            Cost::From(source) => source.default,
+        }
+    }
 }
 
 const CONSTANT: Kind<Cost> =
@@ -88,11 +99,18 @@ fn source(source: &mut Section<'_, '_>) -> Option<Cost> {
 
 /// Notes costs that can never apply, and those that never fit into a rate of the caller rules. `without_token`: requests
 /// without a token get here.
-pub fn check(section: &mut Section<'_, '_>, costs: &[PlacedCost], callers: &[Placed], without_token: bool) {
+pub fn check(
+    section: &mut Section<'_, '_>,
+    costs: &[PlacedCost],
+    callers: &[Placed],
+    limits: &[PlacedLimit],
+    without_token: bool,
+) {
     let mut reach = Reach::new("cost", without_token);
     for (at, cost) in costs.iter().enumerate() {
         reach.visit(section, &cost.rule.when, cost.span, true);
-        let found = (0..callers.len()).find_map(|rule| too_dear(cost, &costs[..at], &callers[..=rule]));
+        let by_callers = || (0..callers.len()).find_map(|rule| too_dear(cost, &costs[..at], &callers[..=rule]));
+        let found = limits.iter().find_map(|limit| too_dear_for(cost, &costs[..at], limit)).or_else(by_callers);
         let Some((certainty, cause)) = found else { continue };
         let hint = "write a lower cost or a higher count, or keep the two apart by `when`";
         match certainty {
@@ -108,14 +126,28 @@ enum Certainty {
     Maybe,
 }
 
+/// Why a request with this cost never fits into a limit, if both may be for the same request.
+fn too_dear_for(cost: &PlacedCost, before: &[PlacedCost], placed: &PlacedLimit) -> Option<(Certainty, String)> {
+    let limit = &placed.limit;
+    let units = cost.least();
+    let (ours, theirs) = (spelled(&cost.rule.when), spelled(&limit.when));
+    let both = [&ours[..], &theirs[..]].concat();
+    let taken = before.iter().any(|cost| spelled(&cost.rule.when).iter().all(|matcher| both.contains(matcher)));
+    if units <= limit.burst || !placed.is_enabled || taken || are_disjoint(&cost.rule.when, &limit.when) {
+        return None;
+    }
+    let is_certain = limit.mode == Mode::Enforce && theirs.iter().all(|matcher| ours.contains(matcher));
+    let certainty = if is_certain { Certainty::Always } else { Certainty::Maybe };
+    let cause =
+        format!("a request that costs {units} never fits into the limit {}, which holds {}", limit.name, limit.burst);
+    Some((certainty, cause))
+}
+
 /// Why a request with this cost never fits into a rate of the last of `rules`, if both may be for the same request:
 /// costs and rules before them may take it first.
 fn too_dear(cost: &PlacedCost, before: &[PlacedCost], rules: &[Placed]) -> Option<(Certainty, String)> {
     let (rule, earlier) = rules.split_last()?;
-    let units = match &cost.rule.cost {
-        Cost::Constant(units) => *units,
-        Cost::From(source) => source.default,
-    };
+    let units = cost.least();
     let rate = rules::rates(rule).iter().find(|rate| rate.count() < units)?;
     let (ours, theirs) = (spelled(&cost.rule.when), spelled(&rule.rule.when));
     let both = [&ours[..], &theirs[..]].concat();

@@ -19,6 +19,17 @@ pub struct PlacedLimit {
     pub is_enabled: bool,
 }
 
+impl PlacedLimit {
+    /// Whether it is built and may count by client.
+    pub fn counts_clients(&self) -> bool {
+        self.is_enabled && self.limit.counts_clients()
+    }
+}
+
+/// What to do where a limit counts by client and the section `client` is absent.
+pub const SAY_WHERE: &str = "write `client: { address: { rpc_metadata: x-client-ip } }` if Envoy sends it, as envoy/envoy.yaml \
+                             does; `address: peer` if the peer of Envoy is the client; or name the proxies in front of it";
+
 const NAME: Kind<String> = Kind::Is("a name", r#"{"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}"#, name);
 
 const WINDOW: Kind<bool> = Kind::Word(&[("rolling", false), ("fixed", true)]);

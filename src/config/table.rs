@@ -77,10 +77,14 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         file.notes.mistakes.refuse_encoded_slashes();
     }
     limits::check(file, &limits.read);
+    if let Some(placed) = limits.read.iter().find(|placed| placed.counts_clients()).filter(|_| !file.has("client")) {
+        let cause = "this limit counts by client, and nothing says where the client's address comes from".to_owned();
+        file.warn(placed.span, cause, limits::SAY_WHERE);
+    }
     if let (Some(token), Some(callers)) = (&token, &callers) {
         let without_token = token.missing != MissingToken::Deny;
         rules::check(file, &callers.rules.read, without_token);
-        costs::check(file, &costs.read, &callers.rules.read, without_token);
+        costs::check(file, &costs.read, &callers.rules.read, &limits.read, without_token);
         if token.rules.principal.len() > 1 {
             rules::refuse_principals(file, &callers.rules.read);
             costs::refuse_principals(file, &costs.read);

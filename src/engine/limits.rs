@@ -1,9 +1,9 @@
 //! The limits with their tables: what they charge a request, at entry and with the caller's rates.
 
+use crate::decision::Verdict;
 use crate::policy::Mode;
 use crate::policy::facts::Facts;
 use crate::policy::limits::{ChargeAt, Limit};
-use crate::resolver::Denial;
 use crate::store::group::Charge;
 use crate::store::key::KeySpace;
 use crate::store::limit::{LimitTable, TableCounts};
@@ -49,11 +49,15 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// A [`Denial`], if a part of a key is too long, or missing where the limit refuses that.
-    pub fn bill(&self, facts: &Facts<'_>, cost: u64) -> Result<Bill<'_>, Denial> {
+    /// The verdict on a request that lacks what an enforced limit counts by. One that is observed is passed over.
+    pub fn bill(&self, facts: &Facts<'_>, cost: u64) -> Result<Bill<'_>, Verdict<'static>> {
         let mut bill = Bill { entry: Charges::new(), admitted: Charges::new() };
         for (number, built) in self.limits.iter().enumerate() {
-            let Some(keys) = built.limit.keys(facts, self.ipv6_prefix, &built.space)? else { continue };
+            let keys = match built.limit.keys(facts, self.ipv6_prefix, &built.space) {
+                Ok(Some(keys)) => keys,
+                Err(lack) if built.limit.mode == Mode::Enforce => return Err(built.limit.refusal(lack)),
+                Ok(None) | Err(_) => continue,
+            };
             let is_told = self.tells && built.limit.advertise;
             let charge = |cost| Charge {
                 number,

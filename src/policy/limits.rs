@@ -4,6 +4,7 @@ use super::facts::{Facts, Field, Value};
 use super::when::When;
 use super::{Mode, Needs};
 use crate::body;
+use crate::decision::{Unavailable, Verdict};
 use crate::identity;
 use crate::network::{self, IpNet};
 use crate::rate::Rate;
@@ -90,6 +91,17 @@ pub enum OnMissing {
     Skip,
 }
 
+/// Why a request has no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// The address of its client cannot be told.
+    Client,
+    /// It lacks a part, and the limit says to refuse it.
+    Part,
+    /// A part is too long.
+    TooLong,
+}
+
 /// What a request is counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
@@ -99,28 +111,30 @@ pub(crate) struct Keys {
 }
 
 impl Limit {
-    /// What the limit asks of a request.
+    /// What the limit asks of every request. Its key asks for the client only where no part before stands in for it.
     pub fn needs(&self) -> Needs {
-        let sources = || self.key.iter().flat_map(|part| &part.first_of);
-        let field = |field: &Field| sources().any(|source| *source == Source::Field(field.clone()));
+        let field = |field: Field| self.sources().any(|source| *source == Source::Field(field.clone()));
         let matched = Needs::of(std::iter::once(&self.when));
-        Needs {
-            path: matched.path || field(&Field::Path),
-            host: matched.host || field(&Field::Host),
-            client: matched.client
-                || sources().any(|source| matches!(source, Source::ClientAddress | Source::ClientNetwork)),
-            has_rate: matched.has_rate,
-        }
+        Needs { path: matched.path || field(Field::Path), host: matched.host || field(Field::Host), ..matched }
+    }
+
+    /// Whether its key may ask for the client.
+    pub fn counts_clients(&self) -> bool {
+        self.sources().any(Source::is_client)
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.key.iter().flat_map(|part| &part.first_of)
     }
 
     /// What a request is counted by; `None` if the limit does not apply to it.
-    pub(crate) fn keys(&self, facts: &Facts<'_>, prefix: u8, space: &KeySpace) -> Result<Option<Keys>, Denial> {
+    pub(crate) fn keys(&self, facts: &Facts<'_>, prefix: u8, space: &KeySpace) -> Result<Option<Keys>, Lack> {
         if !self.when.matches(facts) {
             return Ok(None);
         }
         let mut parts: SmallVec<[Found<'_>; 2]> = SmallVec::new();
         for part in &self.key {
-            let Some(found) = part.read(facts, prefix).map_err(|why| self.denial(why))? else { return Ok(None) };
+            let Some(found) = part.read(facts, prefix)? else { return Ok(None) };
             parts.push(found);
         }
         let key = space.key_of(parts.iter().flat_map(|found| [Some(&found.source[..]), found.value.as_deref()]));
@@ -134,8 +148,14 @@ impl Limit {
         Ok(Some(Keys { key, wider: if is_client { shared() } else { Key::SHARED } }))
     }
 
-    fn denial(&self, why: &'static str) -> Denial {
-        Denial::new(format!("limit {}: {why}", self.name)).with_rule(&*self.name).with_status(DenialStatus::BadRequest)
+    /// The verdict on a request that lacks what the limit counts by.
+    pub(crate) fn refusal(&self, lack: Lack) -> Verdict<'static> {
+        let why = match lack {
+            Lack::Client => return Verdict::Unavailable(Unavailable::Client),
+            Lack::Part => "the request lacks a part of the key of this limit",
+            Lack::TooLong => "a part of the key of this limit has more than 255 bytes",
+        };
+        Verdict::Denied(Denial::new(why).with_rule(&*self.name).with_status(DenialStatus::BadRequest))
     }
 }
 
@@ -180,18 +200,21 @@ impl std::ops::Deref for Part<'_> {
 
 impl KeyPart {
     /// Reads the part; `None` if the limit is to be skipped.
-    fn read<'f>(&self, facts: &'f Facts<'_>, prefix: u8) -> Result<Option<Found<'f>>, &'static str> {
+    fn read<'f>(&self, facts: &'f Facts<'_>, prefix: u8) -> Result<Option<Found<'f>>, Lack> {
         for (source, number) in self.first_of.iter().zip(0..) {
             let Some(value) = source.read(facts, prefix) else { continue };
             let value = if self.normalize { normalized(value) } else { value };
             if value.len() > LONGEST {
-                return Err("a part of its key has more than 255 bytes");
+                return Err(Lack::TooLong);
             }
             return Ok(Some(Found { source: [number], value: Some(value) }));
         }
+        if self.first_of.iter().any(Source::is_client) {
+            return Err(Lack::Client);
+        }
         match self.on_missing {
             OnMissing::Shared => Ok(Some(Found { source: [u8::MAX], value: None })),
-            OnMissing::Refuse => Err("the request lacks a part of its key"),
+            OnMissing::Refuse => Err(Lack::Part),
             OnMissing::Skip => Ok(None),
         }
     }
@@ -206,6 +229,10 @@ impl Source {
             Self::BodyJson(path) => body::json(facts.request, path).map(text),
             Self::BodyForm(field) => body::form(facts.request, field).map(text),
         }
+    }
+
+    fn is_client(&self) -> bool {
+        matches!(self, Self::ClientAddress | Self::ClientNetwork)
     }
 }
 

@@ -29,6 +29,10 @@ pub struct Line {
     client: String,
     #[serde(default)]
     context: BTreeMap<String, String>,
+    #[serde(default)]
+    body: String,
+    /// What the request costs, whatever the policy says.
+    pub cost: Option<u64>,
 }
 
 /// The time since the start.
@@ -82,7 +86,7 @@ impl Line {
             peer: self.client.as_bytes(),
             client: self.client.as_bytes(),
             context: pairs(&self.context),
-            body: b"",
+            body: self.body.as_bytes(),
             metadata: metadata.into_iter().collect(),
         }
     }
