@@ -190,7 +190,8 @@ impl<'t> Decision<'t> {
 
     fn taken(taken: Taken, malformed: Malformed<'t>) -> Self {
         let by = taken.refused.as_ref().and_then(Refused::limit);
-        let observed = taken.observed.map(|refused| {
+        // A refusal that is carried out leaves nothing to observe.
+        let observed = taken.observed.filter(|_| taken.refused.is_none()).map(|refused| {
             let by = refused.limit();
             let verdict = Verdict::exceeded(Some(&refused));
             let (limits, quotas) = (Rates::default(), SmallVec::new());
@@ -238,10 +239,11 @@ impl<'t> Decision<'t> {
 
     /// The same, with what was observed and is told of `entry`, which came before.
     #[cfg(feature = "server")]
-    pub(crate) fn after(self, entry: Self) -> Self {
-        let mut quotas = entry.quotas;
-        quotas.extend(self.quotas);
-        Self { quotas, observed: self.observed.or(entry.observed), ..self }
+    pub(crate) fn after(mut self, entry: Self) -> Self {
+        let own = std::mem::replace(&mut self.quotas, entry.quotas);
+        self.quotas.extend(own);
+        self.observed = if self.is_allowed() { self.observed.or(entry.observed) } else { None };
+        self
     }
 
     /// The same with what clients may be told of the caller's rates.

@@ -23,6 +23,8 @@ mod envoy;
 mod house;
 #[cfg(feature = "server")]
 mod identity;
+#[cfg(feature = "server")]
+mod limits;
 mod model;
 #[cfg(feature = "server")]
 mod normalize;

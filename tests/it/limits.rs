@@ -1,0 +1,506 @@
+//! Limits: keys, charges, windows, bounded tables, and how they go together with the caller's rates.
+
+use crate::identity::object;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tollgate::config::Config;
+use tollgate::engine::Engine;
+use tollgate::request::Request;
+use tollgate::{Decision, ManualClock, Verdict};
+
+const HEAD: &str = "token: { prefixes: [\"r:\"], missing: allow }\nclient: { address: peer }\n";
+
+struct Bench {
+    engine: Engine,
+    clock: Arc<ManualClock>,
+}
+
+impl Bench {
+    /// An engine with these limits, and whatever else is said.
+    fn new(yaml: &str) -> Self {
+        let yaml = if yaml.contains("prefixes:") { yaml.to_owned() } else { format!("{HEAD}{yaml}") };
+        let config = Config::parse("tollgate.yaml", &yaml).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let clock = Arc::new(ManualClock::default());
+        Self { engine: Engine::new(config.token, config.prefixes, config.policy, Arc::clone(&clock)), clock }
+    }
+
+    fn at(&self, since: Duration) -> &Self {
+        self.clock.set(since);
+        self
+    }
+
+    /// Decides a request in short: 200, or what refused it and the wait in nanoseconds.
+    fn ask(&self, request: &Value) -> String {
+        let text = |key: &str| request[key].as_str().unwrap_or_default().as_bytes();
+        let pairs = |key: &str| -> Vec<(&[u8], &[u8])> {
+            let pairs = request[key].as_object().into_iter().flatten();
+            pairs.map(|(name, value)| (name.as_bytes(), value.as_str().unwrap().as_bytes())).collect()
+        };
+        let metadata = match &request["claims"] {
+            Value::Null => json!({}),
+            Value::String(failure) => json!({"jwt_failure": {"code": 3, "message": failure}}),
+            claims => json!({"jwt_payload": claims}),
+        };
+        let metadata = json!({"envoy.filters.http.jwt_authn": metadata});
+        let request = Request {
+            method: text("method"),
+            path: text("path"),
+            host: text("host"),
+            headers: pairs("headers"),
+            peer: text("peer"),
+            context: pairs("context"),
+            body: text("body"),
+            metadata: object(&metadata),
+            ..Request::default()
+        };
+        describe(&self.engine.check(&request, &self.engine.token().identify(&request)))
+    }
+
+    #[track_caller]
+    fn check(&self, requests: &[(Value, &str)]) {
+        for (request, expected) in requests {
+            assert_eq!(self.ask(request), *expected, "{request}");
+        }
+    }
+}
+
+fn describe(decision: &Decision<'_>) -> String {
+    let by = decision.refused_by().unwrap_or("nobody").to_owned();
+    let said = match decision.verdict() {
+        Verdict::Allowed => "200".to_owned(),
+        Verdict::RateExceeded { retry_after: Some(wait), .. } => format!("{by} {wait:?}"),
+        Verdict::RateExceeded { .. } => format!("{by} never"),
+        Verdict::Denied(denial) => format!("{by} {:?}", denial.status()),
+        other => format!("{other:?}"),
+    };
+    match decision.observed() {
+        Some(observed) => format!("{said}, observed {}", describe(observed)),
+        None => said,
+    }
+}
+
+fn from(peer: &str) -> Value {
+    json!({ "peer": peer })
+}
+
+/// How many requests pass at once, up to 100.
+fn burst(bench: &Bench, request: &Value) -> usize {
+    (0..100).take_while(|_| bench.ask(request) == "200").count()
+}
+
+#[test]
+fn keys() {
+    let limit = |key: &str| Bench::new(&format!("limits: [{{ name: l, key: {key}, rate: 1/1h }}]"));
+    let header = |name: &str, value: &str| json!({"headers": {name: value}});
+    let sub = |sub: &str| json!({"claims": {"sub": sub}});
+    let body = |kind: &str, body: &str| json!({"headers": {"content-type": kind}, "body": body});
+    let (json_type, form_type) = ("application/json", "application/x-www-form-urlencoded");
+    // Of each pair, whether the two share an allowance.
+    let cases = [
+        ("[]", from("192.0.2.1"), from("192.0.2.2"), true),
+        ("client.address", from("192.0.2.1"), from("::ffff:192.0.2.1"), true),
+        ("client.address", from("2001:db8::1"), from("2001:db8::2"), false),
+        ("client.network", from("2001:db8::1"), from("2001:db8::2"), true),
+        ("client.network", from("2001:db8::1"), from("2001:db8:0:1::1"), false),
+        ("client.network", from("192.0.2.1"), from("192.0.2.2"), false),
+        ("principal", sub("a"), sub("b"), false),
+        ("principal", sub("a"), json!({"claims": {"sub": "a", "x": 1}}), true),
+        ("principal", json!({}), from("192.0.2.2"), true),
+        ("{ header.x-a: { on_missing: shared } }", header("x-a", "1"), header("x-a", "2"), false),
+        ("{ header.x-a: { on_missing: shared } }", header("x-b", "1"), header("x-b", "2"), true),
+        ("{ header.x-a: { on_missing: shared } }", header("x-a", ""), json!({}), false),
+        (
+            "{ header.X-A: { normalize: identity, on_missing: refuse } }",
+            header("x-a", "Ａlice@"),
+            header("x-a", "alice"),
+            true,
+        ),
+        (
+            "{ claim.org: { on_missing: shared } }",
+            json!({"claims": {"sub": "a", "org": 7}}),
+            json!({"claims": {"sub": "b", "org": "7"}}),
+            true,
+        ),
+        (
+            "[host, method, path]",
+            json!({"host": "A.b:80", "path": "/x/../y"}),
+            json!({"host": "a.b", "path": "/y?q"}),
+            true,
+        ),
+        ("[host, path]", json!({"host": "a", "path": "/b"}), json!({"host": "a.b", "path": "/"}), false),
+        ("context.tier", json!({"context": {"tier": "1"}}), json!({"context": {"tier": "2"}}), false),
+        (
+            "{ body.json.user.name: { on_missing: shared } }",
+            body(json_type, r#"{"user": {"name": "a"}}"#),
+            body(json_type, r#"{"user":{"name":"a"},"x":1}"#),
+            true,
+        ),
+        (
+            "{ body.form.user: { on_missing: shared } }",
+            body(form_type, "user=a&x=1"),
+            body(form_type, "x=2&user=b"),
+            false,
+        ),
+        (
+            "{ first_of: [principal, client.network] }",
+            sub("a"),
+            json!({"claims": {"sub": "a"}, "peer": "192.0.2.9"}),
+            true,
+        ),
+        ("{ first_of: [principal, client.network] }", from("192.0.2.1"), from("192.0.2.2"), false),
+        ("{ first_of: [principal, context.k] }", sub("x"), json!({"context": {"k": "x"}}), false),
+    ];
+    for (key, one, other, shares) in cases {
+        let bench = limit(key);
+        assert_eq!(bench.ask(&one), "200", "{key} {one}");
+        assert_eq!(bench.ask(&other) != "200", shares, "{key}: {one} and {other}");
+    }
+}
+
+#[test]
+fn what_a_key_lacks() {
+    let limit = |key: &str| Bench::new(&format!("limits: [{{ name: l, key: {key}, rate: 1/1h }}]"));
+    limit("{ header.x: { on_missing: refuse } }").check(&[(json!({}), "l BadRequest")]);
+    limit("{ header.x: { on_missing: skip } }").check(&[(json!({}), "200"), (json!({}), "200")]);
+    limit("client.network").check(&[(json!({}), "Unavailable(Client)")]);
+    limit("{ first_of: [client.network, principal] }")
+        .check(&[(json!({"claims": {"sub": "a"}}), "200"), (json!({"claims": {"sub": "a"}}), "l 3600s")]);
+    let long = |length: usize| json!({"headers": {"x": "x".repeat(length)}});
+    limit("{ header.x: { on_missing: skip } }").check(&[(long(255), "200"), (long(256), "l BadRequest")]);
+    let observed =
+        Bench::new("limits: [{ name: l, key: { header.x: { on_missing: refuse } }, rate: 1/1h, mode: observe }]");
+    observed.check(&[(json!({}), "200"), (long(300), "200")]);
+}
+
+/// A network limit at entry is charged before identity is looked at, and kept; one with the caller is not.
+#[test]
+fn entry_and_admitted() {
+    let bench = Bench::new(
+        "token: { prefixes: [\"r:\"] }
+client: { address: peer }
+limits:
+  - { name: network, key: client.network, charge: entry, rate: 3/1h }
+  - { name: user, key: principal, rate: 2/1h }
+  - { name: all, key: [], rate: 100/1h }
+",
+    );
+    let alice =
+        |rate: &str| json!({"peer": "192.0.2.1", "claims": {"sub": "alice", "capabilities": [format!("r:{rate}")]}});
+    bench.check(&[
+        (json!({"peer": "192.0.2.9"}), "Unauthenticated(MissingToken)"),
+        (json!({"peer": "192.0.2.9", "claims": "expired"}), "Unauthenticated(FailedToken)"),
+        (json!({"peer": "192.0.2.9"}), "Unauthenticated(MissingToken)"),
+        (json!({"peer": "192.0.2.9"}), "network 1200s"),
+        (json!({"peer": "192.0.2.9", "claims": {"sub": "bob"}}), "network 1200s"),
+        (alice("1/1m"), "200"),
+        (alice("1/1m"), "callers 60s"),
+        (alice("1/1m"), "callers 60s"),
+        (alice("1/1m"), "network 1200s"),
+    ]);
+    // Two refusals by the token's rate took nothing of the admitted limit.
+    bench.at(Duration::from_secs(3600)).check(&[
+        (alice("9/1m"), "200"),
+        (alice("9/1m"), "200"),
+        (alice("9/1m"), "user 1800s"),
+    ]);
+}
+
+#[test]
+fn costs_and_splits() {
+    let bench = Bench::new(
+        "costs: [{ when: { path: /look }, cost: 0 }, { when: { path: /ten }, cost: 10 }, { when: { path: /huge }, cost: { from: context.cost, max: 1000 } }]
+limits:
+  - { name: units, key: client.network, rate: 50/1m }
+",
+    );
+    let get = |peer: &str, path: &str| json!({"peer": peer, "path": path, "context": {"cost": "51"}});
+    assert_eq!(burst(&bench, &get("192.0.2.1", "/ten")), 5);
+    bench.check(&[
+        (get("192.0.2.1", "/look"), "200"),
+        (get("192.0.2.1", "/huge"), "units never"),
+        (get("192.0.2.1", "/ten"), "units 12s"),
+    ]);
+    let split = Bench::new(
+        "token: { prefixes: [\"r:\"] }
+client: { address: peer }
+costs: [{ cost: 5 }]
+limits: [{ name: units, key: client.network, rate: 20/1h, charge: { entry: 1 } }]
+",
+    );
+    let anonymous = from("192.0.2.1");
+    let alice = json!({"peer": "192.0.2.1", "claims": {"sub": "alice"}});
+    // A request that fails at identity has paid its entry: 2 of 20 are gone, and three whole requests fit into the rest.
+    split.check(&[(anonymous.clone(), "Unauthenticated(MissingToken)"), (anonymous, "Unauthenticated(MissingToken)")]);
+    assert_eq!(burst(&split, &alice), 3);
+}
+
+#[test]
+fn a_burst_apart_from_the_count() {
+    let bench = Bench::new(
+        "limits: [{ name: l, key: [], rate: 10/1s, burst: 30 }, { name: m, key: [], rate: 100/1h, burst: 1, when: { path: /m } }]",
+    );
+    assert_eq!(burst(&bench, &json!({})), 30);
+    assert_eq!(bench.ask(&json!({})), "l 100ms");
+    assert_eq!(burst(bench.at(Duration::from_secs(2)), &json!({})), 20);
+    let one = json!({"path": "/m"});
+    bench.at(Duration::from_secs(100)).check(&[(one.clone(), "200"), (one, "m 36s")]);
+}
+
+/// Windows of the calendar, on clocks that step.
+#[test]
+fn fixed_windows() {
+    const HOUR: u64 = 3600;
+    // Thursday, 1970-01-01. Weeks begin on Mondays: the fifth of January is one.
+    let cases = [
+        ("2/1h", HOUR, 10 * HOUR + 1800, 1800),
+        ("2/24h", 24 * HOUR, 36 * HOUR, 12 * HOUR),
+        ("2/15m", 900, 1000, 800),
+        ("2/168h", 7 * 24 * HOUR, 5 * 24 * HOUR, 6 * 24 * HOUR),
+        ("2/48h", 48 * HOUR, 49 * HOUR, 47 * HOUR),
+    ];
+    for (rate, window, now, wait) in cases {
+        let bench = Bench::new(&format!("limits: [{{ name: l, key: [], rate: {rate}, window: fixed }}]"));
+        let refused = format!("l {:?}", Duration::from_secs(wait));
+        let request = json!({});
+        bench.clock.set_calendar(Duration::from_secs(now));
+        bench.check(&[(request.clone(), "200"), (request.clone(), "200"), (request.clone(), &refused)]);
+        let set = |calendar: u64| bench.clock.set_calendar(Duration::from_secs(calendar));
+        set(now + wait - 1);
+        assert_eq!(bench.ask(&request), "l 1s", "{rate}: the last second of the window");
+        set(now + wait);
+        assert_eq!(burst(&bench, &request), 2, "{rate}: the next window");
+        set(now + wait - 1);
+        assert_ne!(bench.ask(&request), "200", "{rate}: a clock that steps back gives no window twice");
+        set(now + wait + window - 1);
+        assert_eq!(bench.ask(&request), "l 1s", "{rate}: still the same window");
+        set(now + 20 * window);
+        assert_eq!(burst(&bench, &request), 2, "{rate}: far ahead");
+        set(now);
+        assert_eq!(burst(&bench, &request), 2, "{rate}: an index far in the future is one of a clock that was wrong");
+    }
+}
+
+#[test]
+fn an_observed_limit_takes_where_it_fits_and_refuses_nobody() {
+    let bench = Bench::new(
+        "limits:
+  - { name: seen, key: [], rate: 1/1h, mode: observe }
+  - { name: real, key: [], rate: 3/1h }
+  - { name: entry, key: [], rate: 2/1h, charge: entry, mode: observe, when: { path: /e } }
+",
+    );
+    let request = json!({});
+    bench.check(&[
+        (request.clone(), "200"),
+        (request.clone(), "200, observed seen 3600s"),
+        (request.clone(), "200, observed seen 3600s"),
+        (request, "real 1200s"),
+    ]);
+    let entry = json!({"path": "/e"});
+    bench.at(Duration::from_secs(7200));
+    bench.check(&[
+        (entry.clone(), "200"),
+        (entry.clone(), "200, observed seen 3600s"),
+        (entry, "200, observed seen 3600s"),
+    ]);
+}
+
+/// The wait that is told is the longest of all, be it a limit's or the caller's; the first on a tie.
+#[test]
+fn the_longest_wait_is_told() {
+    let bench = Bench::new(
+        "limits: [{ name: a, key: [], rate: 1/1m }, { name: b, key: [], rate: 1/1h }, { name: c, key: [], rate: 1/1h }]",
+    );
+    let alice = |rate: &str| json!({"claims": {"sub": "alice", "capabilities": [format!("r:{rate}")]}});
+    bench.check(&[(alice("1/24h"), "200"), (alice("1/24h"), "callers 86400s")]);
+    bench.check(&[(json!({}), "b 3600s")]);
+}
+
+#[test]
+fn limits_that_are_off_are_checked_and_not_built() {
+    let bench = Bench::new("limits: [{ name: l, key: [], rate: 1/1h, enabled: false }]");
+    assert_eq!(burst(&bench, &json!({})), 100);
+    assert_eq!(bench.engine.limit_counts().count(), 0);
+}
+
+/// Keys that an attacker makes up, ten times as many as the table holds.
+fn flood(bench: &Bench, network: impl Fn(usize) -> String) {
+    for number in 0..10_000 {
+        bench.at(Duration::from_nanos(1 + number as u64)).ask(&from(&network(number)));
+    }
+}
+
+#[test]
+fn a_flood_of_keys() {
+    let victim = from("198.51.100.7");
+    let spread = |n: usize| format!("2001:db8:1:{:x}::1", n + 1);
+    let one_network = |n: usize| format!("203.0.113.{}", n % 250);
+    for (when_full, spent_stays) in [("overflow", true), ("refuse", true), ("evict", false)] {
+        let bench = Bench::new(&format!(
+            "limits: [{{ name: l, key: client.network, rate: 2/1h, max_keys: 1000, when_full: {when_full} }}]"
+        ));
+        assert_eq!(burst(&bench, &victim), 2, "{when_full}");
+        flood(&bench, spread);
+        let counts = bench.engine.limit_counts().next().unwrap().1;
+        assert!(counts.live <= 1000, "{when_full}: {counts:?}");
+        assert_eq!(bench.ask(&victim) != "200", spent_stays, "{when_full}: what was spent stays spent");
+        match when_full {
+            "overflow" => assert!(counts.overflowed > 8000 && counts.forgiven == 0, "{counts:?}"),
+            "refuse" => assert!(counts.refused > 8000 && counts.forgiven == 0, "{counts:?}"),
+            _ => assert!(counts.forgiven > 8000, "{counts:?}"),
+        }
+        if when_full == "overflow" {
+            // Somebody of another network is served, though the table is full.
+            assert_eq!(bench.ask(&from("192.0.2.77")), "200");
+            flood(&bench, one_network);
+            assert_eq!(
+                bench.ask(&from("192.0.2.78")),
+                "200",
+                "the same /24 shares one allowance, another one call of it"
+            );
+            assert!(bench.ask(&from("192.0.2.79")).starts_with("l 1"));
+        }
+        // Every key from another /48: what is shared is bounded as well.
+        flood(&bench, |n| format!("2001:db8:{:x}::1", n + 2));
+        assert!(bench.engine.limit_counts().next().unwrap().1.live <= 1000, "{when_full}");
+        // Once all is full again, it makes room.
+        bench.at(Duration::from_secs(7200)).engine.sweep();
+        assert_eq!(bench.engine.limit_counts().next().unwrap().1.live, 0, "{when_full}");
+        assert_eq!(burst(&bench, &victim), 2, "{when_full}");
+    }
+}
+
+/// Full allowances make room for new keys before anything else.
+#[test]
+fn full_allowances_go_first() {
+    let bench = Bench::new("limits: [{ name: l, key: client.network, rate: 1/1m, max_keys: 3, when_full: refuse }]");
+    for number in 0..3 {
+        assert_eq!(bench.ask(&from(&format!("192.0.2.{number}"))), "200");
+    }
+    assert_eq!(bench.ask(&from("192.0.2.9")), "l 1s", "no room");
+    bench.at(Duration::from_secs(60));
+    for number in 10..13 {
+        assert_eq!(bench.ask(&from(&format!("192.0.2.{number}"))), "200", "those of a minute ago are full");
+    }
+    let counts = bench.engine.limit_counts().next().unwrap().1;
+    assert_eq!((counts.live, counts.evicted, counts.refused), (3, 3, 1));
+}
+
+/// What follows a refusal makes no state, so that made-up keys cannot fill a table that another limit guards.
+#[test]
+fn a_guarded_table_does_not_grow() {
+    let bench = Bench::new(
+        "limits: [{ name: guard, key: [], rate: 5/1h }, { name: per-key, key: { header.x: { on_missing: skip } }, rate: 5/1h }]",
+    );
+    for number in 0..1000 {
+        bench.ask(&json!({"headers": {"x": number.to_string()}}));
+    }
+    let live: Vec<usize> = bench.engine.limit_counts().map(|(_, counts)| counts.live).collect();
+    assert_eq!(live, [1, 5]);
+    // Nor does a look.
+    let looks = Bench::new("costs: [{ cost: 0 }]\nlimits: [{ name: l, key: client.network, rate: 1/1h }]");
+    flood(&looks, |n| format!("2001:db8:{n:x}::1"));
+    assert_eq!(looks.engine.limit_counts().next().unwrap().1.live, 0);
+}
+
+/// Threads over the same and over different keys: exactly as many pass as the limits permit, and nobody waits forever.
+#[test]
+fn threads_never_get_more_than_the_limits_permit() {
+    let bench = Arc::new(Bench::new(
+        "limits:
+  - { name: all, key: [], rate: 500/24h }
+  - { name: network, key: client.network, rate: 90/24h, max_keys: 4 }
+  - { name: user, key: { header.x: { on_missing: shared } }, rate: 200/24h }
+",
+    ));
+    let allowed: Arc<Vec<AtomicUsize>> = Arc::new((0..8).map(|_| AtomicUsize::new(0)).collect());
+    let threads: Vec<_> = (0..8)
+        .map(|thread| {
+            let (bench, allowed) = (Arc::clone(&bench), Arc::clone(&allowed));
+            std::thread::spawn(move || {
+                for number in 0..400 {
+                    let network = (thread + number) % 8;
+                    let request =
+                        json!({"peer": format!("10.{network}.0.1"), "headers": {"x": (number % 2).to_string()}});
+                    if bench.ask(&request) == "200" {
+                        allowed[network].fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let by_network: Vec<usize> = allowed.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    // 400 by the two values of the header.
+    assert_eq!(by_network.iter().sum::<usize>(), 400, "{by_network:?}");
+    assert!(by_network.iter().all(|&count| count <= 90), "{by_network:?}");
+}
+
+/// The formulas of the rules in 128-bit integers, for several limits, all of them or none.
+#[derive(Default)]
+struct Model(HashMap<(usize, u8), i128>);
+
+impl Model {
+    /// The number of the limit with the longest wait and the wait, if one refuses. Limits: count, window, burst.
+    fn request(
+        &mut self,
+        limits: &[(u64, u64, u64)],
+        keys: &[u8],
+        now: u64,
+        cost: u64,
+    ) -> Option<(usize, Option<i128>)> {
+        let (now, cost) = (i128::from(now), i128::from(cost));
+        let mut worst: Option<(usize, Option<i128>)> = None;
+        for (number, (&(count, window, burst), &key)) in limits.iter().zip(keys).enumerate() {
+            let interval = i128::from((window / count).max(1));
+            let tolerance = (i128::from(burst) * i128::from(window) / i128::from(count))
+                .min(interval * (i128::from(burst) + 1) - 1);
+            let debt = (self.0.get(&(number, key)).copied().unwrap_or(0) - now).max(0);
+            let wait = match () {
+                () if cost * interval > tolerance => None,
+                () => Some((debt + cost * interval - tolerance).max(0)),
+            };
+            let rank = |wait: Option<i128>| wait.unwrap_or(i128::MAX);
+            if wait != Some(0) && worst.is_none_or(|(_, known)| rank(wait) > rank(known)) {
+                worst = Some((number, wait));
+            }
+        }
+        if worst.is_none() {
+            for (number, (&(count, window, _), &key)) in limits.iter().zip(keys).enumerate() {
+                let tat = self.0.entry((number, key)).or_default();
+                *tat = (*tat).max(now) + cost * i128::from((window / count).max(1));
+            }
+        }
+        worst
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn limits_agree_with_the_model(
+        limits in prop::collection::vec((1u64..20, 1_000_000u64..100_000_000, 1u64..30), 1..4),
+        requests in prop::collection::vec((0u64..30_000_000, prop::collection::vec(0u8..3, 4), 0u64..4), 1..60),
+    ) {
+        let yaml: String = limits.iter().enumerate().map(|(number, (count, window, burst))| {
+            format!("  - {{ name: l{number}, key: {{ header.k{number}: {{ on_missing: refuse }} }}, rate: {count}/{window}ns, burst: {burst} }}\n")
+        }).collect();
+        let bench = Bench::new(&format!("costs: [{{ cost: {{ from: context.cost }} }}]\nlimits:\n{yaml}"));
+        let (mut model, mut now) = (Model::default(), 0);
+        for (pause, keys, cost) in requests {
+            now += pause;
+            let headers: serde_json::Map<String, Value> = keys.iter().enumerate().map(|(n, key)| (format!("k{n}"), key.to_string().into())).collect();
+            let said = bench.at(Duration::from_nanos(now)).ask(&json!({"headers": headers, "context": {"cost": cost.to_string()}}));
+            let expected = match model.request(&limits, &keys, now, cost) {
+                None => "200".to_owned(),
+                Some((number, None)) => format!("l{number} never"),
+                Some((number, Some(wait))) => format!("l{number} {:?}", Duration::from_nanos(u64::try_from(wait).unwrap())),
+            };
+            prop_assert_eq!(said, expected);
+        }
+    }
+}
