@@ -44,6 +44,17 @@ impl Client {
 
     /// Sends a request without a body and reads the answer, up to its end and no further.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<Answer, String> {
+        self.send_body(method, path, headers, "")
+    }
+
+    /// Sends a request with a body, which `headers` announce, and reads the answer.
+    pub fn send_body(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Answer, String> {
         let mut request = format!("{method} {path} HTTP/1.1\r\n");
         if headers.iter().all(|(name, _)| *name != "host") {
             request += &format!("host: {}\r\n", self.address);
@@ -51,7 +62,7 @@ impl Client {
         for (name, value) in headers {
             request += &format!("{name}: {value}\r\n");
         }
-        request += "\r\n";
+        request += &format!("\r\n{body}");
         self.stream.get_mut().write_all(request.as_bytes()).map_err(|error| self.failed(method, path, &error))?;
         self.answer(method == "HEAD").map_err(|error| self.failed(method, path, &error))
     }

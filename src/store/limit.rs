@@ -220,15 +220,14 @@ impl Table {
         false
     }
 
-    /// Drops the key of those in sight that was seen least recently.
+    /// Drops the key that was seen least recently of those that were just looked at for room.
     fn evict(&mut self, limit: &LimitTable) {
         let buckets = self.entries.num_buckets();
-        let in_sight = (0..STEP.min(buckets)).map(|step| (self.cursor + 1 + step) % buckets);
+        let looked_at = (0..STEP.min(buckets)).map(|step| (self.cursor + buckets - step) % buckets);
         let seen = |&bucket: &usize| self.entries.get_bucket(bucket).map(|entry| entry.seen);
-        let oldest = in_sight.filter(|bucket| seen(bucket).is_some()).min_by_key(|bucket| seen(bucket));
-        // No bucket in sight is in use: any that is will do.
+        let oldest = looked_at.filter(|bucket| seen(bucket).is_some()).min_by_key(seen);
+        // None of these is in use: any that is will do.
         let oldest = oldest.or_else(|| (0..buckets).find(|bucket| seen(bucket).is_some()));
-        self.cursor = (self.cursor + STEP) % buckets;
         if let Some(Ok(entry)) = oldest.map(|bucket| self.entries.get_bucket_entry(bucket)) {
             entry.remove();
             limit.counts.forgiven.fetch_add(1, Relaxed);

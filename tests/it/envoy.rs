@@ -20,6 +20,7 @@ mod answers;
 mod checks;
 mod fleet;
 mod hostile;
+mod limits;
 mod log;
 pub mod mesh;
 mod networks;
