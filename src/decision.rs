@@ -225,7 +225,6 @@ impl<'t> Decision<'t> {
     }
 
     /// What clients may be told of allowances, where it was asked for: limits first, then the caller's rates.
-    #[cfg(feature = "server")]
     #[doc(hidden)]
     pub fn quotas(&self) -> &[Quota] {
         &self.quotas
@@ -254,7 +253,6 @@ impl<'t> Decision<'t> {
     }
 
     /// What refused the request: a limit, a caller rule, a section of the configuration; `None` for an identity.
-    #[cfg(feature = "server")]
     #[doc(hidden)]
     pub fn refused_by(&self) -> Option<&str> {
         match &self.verdict {

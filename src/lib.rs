@@ -51,6 +51,7 @@ pub mod envoy;
 mod held;
 #[cfg(feature = "server")]
 pub mod identity;
+mod keyed;
 mod limiter;
 #[cfg(feature = "server")]
 #[doc(hidden)]
@@ -86,10 +87,12 @@ pub use capability::PrefixError;
 pub use capability::Prefixes;
 pub use decision::{Decision, Reason, Unauthenticated, Unavailable, Verdict};
 pub use held::{HeldRate, Rates};
+pub use keyed::{Exceeded, Held, KeyedLimiter};
 pub use limiter::{Builder, Limiter};
 pub use rate::{InvalidRate, Rate};
 pub use resolver::{DefaultResolver, Denial, DenialStatus, InvalidBounds, MalformedRule, Resolver, WindowBounds};
 pub use store::caller::Allowance;
+pub use store::limit::{TableCounts, WhenFull};
 pub use time::{Clock, ManualClock, Now, SystemClock};
 pub use warning::Warning;
 

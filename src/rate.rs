@@ -44,6 +44,10 @@ pub(crate) type Window = NonZeroU64;
 pub struct InvalidRate(());
 
 impl Rate {
+    /// One call a second.
+    pub(crate) const ONE_A_SECOND: Self =
+        Self { window: NonZeroU64::new(1_000_000_000).unwrap(), count: NonZeroU64::MIN };
+
     /// The rate of `count` calls per `window`.
     ///
     /// # Errors

@@ -7,8 +7,6 @@ pub(crate) mod gcra;
 #[cfg(feature = "server")]
 pub(crate) mod group;
 pub(crate) mod key;
-#[cfg(feature = "server")]
-pub mod limit;
+pub(crate) mod limit;
 pub(crate) mod memory;
-#[cfg(feature = "server")]
 pub(crate) mod meter;

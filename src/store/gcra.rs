@@ -52,7 +52,6 @@ impl Terms {
     }
 
     /// The terms of a rate that permits `burst` units at once.
-    #[cfg(feature = "server")]
     pub(crate) fn with_burst(rate: Rate, burst: u64) -> Self {
         let interval = (rate.nanos() / rate.count()).max(1);
         let refill = u128::from(burst) * u128::from(rate.nanos()) / u128::from(rate.count());
@@ -77,6 +76,11 @@ impl Terms {
     /// The units that an allowance holds.
     pub(crate) fn remaining(self, tat: u64, now: u64) -> u64 {
         self.tolerance.saturating_sub(debt(tat, now)) / self.interval
+    }
+
+    /// The arrival time after `cost` units have been given back.
+    pub(crate) fn give_back(self, tat: u64, cost: u64) -> u64 {
+        tat.saturating_sub(self.price(cost))
     }
 
     /// Nanoseconds until an allowance that holds fewer than `burst` units holds one more.

@@ -67,7 +67,11 @@ pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, no
     }
     let all_fit = taken.refused.is_none();
     for (charge, (place, fits)) in charges.iter().zip(weighed) {
-        let level = if all_fit && fits { place.take(charge.cost, now) } else { place.level };
+        let mut level = place.level;
+        if all_fit && fits {
+            level = charge.table.meter.take(level, now, charge.cost);
+            place.put(level, now);
+        }
         if charge.is_told {
             taken.quotas.push(charge.quota(level, now));
         }

@@ -52,11 +52,9 @@ fn encode<'p>(parts: impl IntoIterator<Item = Option<&'p [u8]>>, mut write: impl
 
 impl Key {
     /// The key of what all share that find no room; no name hashes to it but by a chance of 2^-128.
-    #[cfg(feature = "server")]
     pub(crate) const SHARED: Self = Self([0; 2]);
 
     /// Chooses among `parts`, independently of [`Key::bucket`].
-    #[cfg(feature = "server")]
     pub(crate) fn part(self, parts: usize) -> usize {
         ((u128::from(self.0[0]) * parts as u128) >> 64) as usize
     }

@@ -152,6 +152,14 @@ impl LimitTable {
         Place { limit: self, key, room: Room::Unasked, level }
     }
 
+    /// Changes the level of `key`, if it has one of its own.
+    pub(crate) fn change(&self, key: Key, change: impl Fn(Level) -> Level) {
+        let mut table = self.lock(key);
+        if let Some(entry) = table.entries.find_mut(key.bucket(), |entry| entry.key == key) {
+            entry.level = change(entry.level);
+        }
+    }
+
     /// The allowance that `key` shares with others of its wider network.
     fn share(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
         self.counts.overflowed.fetch_add(1, Relaxed);
@@ -252,10 +260,9 @@ impl Place<'_> {
         !matches!(self.room, Room::None)
     }
 
-    /// Takes `cost` units, which fit.
-    pub(crate) fn take(mut self, cost: u64, now: Moment) -> Level {
-        self.level = self.limit.meter.take(self.level, now, cost);
-        let (key, level, seen) = (self.key, self.level, now.monotonic);
+    /// Takes units: `level` is what is left.
+    pub(crate) fn put(mut self, level: Level, now: Moment) {
+        let (key, seen) = (self.key, now.monotonic);
         match std::mem::replace(&mut self.room, Room::Unasked) {
             Room::Known(mut table) | Room::Reserved(mut table) => table.put(key, level, seen),
             Room::Taken(mut table) => {
@@ -265,7 +272,6 @@ impl Place<'_> {
             Room::Shared(mut shared, wider) => put(&mut shared, Entry { key: wider, level, seen }),
             Room::None | Room::Unasked => {}
         }
-        level
     }
 }
 

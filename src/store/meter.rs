@@ -2,6 +2,7 @@
 
 use crate::decision::Reading;
 use crate::rate::Rate;
+#[cfg(feature = "server")]
 use crate::store::fixed_window::{FixedWindow, Used};
 use crate::store::gcra::{Fit, Terms, debt};
 
@@ -11,6 +12,7 @@ pub(crate) enum Meter {
     /// Units come back evenly.
     Rolling { terms: Terms, burst: u64 },
     /// All units come back at the start of a window.
+    #[cfg(feature = "server")]
     Fixed(FixedWindow),
 }
 
@@ -19,6 +21,7 @@ pub(crate) enum Meter {
 pub(crate) struct Moment {
     pub monotonic: u64,
     /// Since the Unix epoch; only told where a limit asks for the calendar.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the library has no windows of the calendar"))]
     pub unix: u64,
 }
 
@@ -31,11 +34,19 @@ pub(crate) struct Level {
     used: u64,
 }
 
+impl Level {
+    /// The level after `cost` units of a rolling allowance have been given back.
+    pub(crate) fn given_back(self, terms: Terms, cost: u64) -> Self {
+        Self { at: terms.give_back(self.at, cost), ..self }
+    }
+}
+
 impl Meter {
     pub(crate) fn rolling(rate: Rate, burst: u64) -> Self {
         Self::Rolling { terms: Terms::with_burst(rate, burst), burst }
     }
 
+    #[cfg(feature = "server")]
     pub(crate) fn fixed(rate: Rate) -> Self {
         Self::Fixed(FixedWindow::new(rate.count(), rate.nanos()))
     }
@@ -43,6 +54,7 @@ impl Meter {
     pub(crate) fn weigh(&self, level: Level, now: Moment, cost: u64) -> Fit {
         match self {
             Self::Rolling { terms, .. } => terms.weigh(level.at, now.monotonic, cost),
+            #[cfg(feature = "server")]
             Self::Fixed(window) => window.weigh(level.used(), now.unix, cost),
         }
     }
@@ -50,6 +62,7 @@ impl Meter {
     pub(crate) fn take(&self, level: Level, now: Moment, cost: u64) -> Level {
         match self {
             Self::Rolling { terms, .. } => Level { at: terms.take(level.at, now.monotonic, cost), used: 0 },
+            #[cfg(feature = "server")]
             Self::Fixed(window) => window.take(level.used(), now.unix, cost).into(),
         }
     }
@@ -58,6 +71,7 @@ impl Meter {
     pub(crate) fn is_full(&self, level: Level, now: Moment) -> bool {
         match self {
             Self::Rolling { .. } => debt(level.at, now.monotonic) == 0,
+            #[cfg(feature = "server")]
             Self::Fixed(window) => window.used(level.used(), now.unix).units == 0,
         }
     }
@@ -69,6 +83,7 @@ impl Meter {
                 let next = if remaining < *burst { terms.next_unit(level.at, now.monotonic) } else { 0 };
                 Reading { remaining, next_unit: next, full_in: debt(level.at, now.monotonic) }
             }
+            #[cfg(feature = "server")]
             Self::Fixed(window) => {
                 let used = window.used(level.used(), now.unix);
                 let next = if used.units > 0 { window.until_next(used, now.unix) } else { 0 };
@@ -78,12 +93,14 @@ impl Meter {
     }
 }
 
+#[cfg(feature = "server")]
 impl Level {
     fn used(self) -> Used {
         Used { index: self.at, units: self.used }
     }
 }
 
+#[cfg(feature = "server")]
 impl From<Used> for Level {
     fn from(used: Used) -> Self {
         Self { at: used.index, used: used.units }

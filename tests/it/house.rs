@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const BUDGET: usize = 400;
-const CORE_BUDGET: usize = 2_500;
+const CORE_BUDGET: usize = 3_000;
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -95,7 +95,7 @@ fn files_have_a_caption_and_keep_their_budget() {
         assert!(lines <= BUDGET, "{file}: {lines} lines");
     }
     let core =
-        ["capability", "decision", "held", "limiter", "plan", "rate", "resolver", "store", "time", "warning", "lib"];
+        ["capability", "decision", "held", "keyed", "limiter", "plan", "rate", "resolver", "store", "time", "warning", "lib"];
     let lines: usize =
         sources().iter().filter(|(file, _)| core.contains(&room(file))).map(|(_, text)| text.lines().count()).sum();
     assert!(lines <= CORE_BUDGET, "the library's core has {lines} lines");

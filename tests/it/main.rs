@@ -23,6 +23,7 @@ mod envoy;
 mod house;
 #[cfg(feature = "server")]
 mod identity;
+mod keyed;
 #[cfg(feature = "server")]
 mod limits;
 mod model;
