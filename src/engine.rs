@@ -125,6 +125,9 @@ impl Engine {
         if let Some(verdict) = self.policy.lacking(self.enforced_needs, facts) {
             return Err(decline(verdict));
         }
+        if let Some(client) = facts.client.filter(|_| self.limits.count_clients()) {
+            self.policy.crowd.note(client);
+        }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
         let bill = self.limits.bill(facts, cost).map_err(decline)?;
         let clock = self.limiter.clock();

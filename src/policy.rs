@@ -3,6 +3,7 @@
 pub mod callers;
 pub mod costs;
 pub mod counts;
+pub mod crowd;
 pub mod facts;
 pub mod index;
 pub mod limits;
@@ -19,6 +20,7 @@ use crate::token::{Caller, Identity};
 use callers::CallerRules;
 use costs::Costs;
 use counts::Counts;
+use crowd::Crowd;
 use facts::{Facts, Field, Presence};
 use limits::Limit;
 use std::borrow::Cow;
@@ -49,6 +51,8 @@ pub struct Policy {
     pub tells_quotas: bool,
     /// What requests lacked.
     pub counts: Counts,
+    /// Whether clients seem to be one.
+    pub crowd: Crowd,
 }
 
 /// What becomes of a request that is to be refused.

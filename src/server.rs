@@ -11,7 +11,7 @@ use crate::policy::counts::Counted;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
 use crate::server::worker::Workers;
-use crate::telemetry::report_counts;
+use crate::telemetry::{report_counts, report_crowd};
 use std::convert::Infallible;
 use std::io;
 use std::num::NonZeroUsize;
@@ -121,14 +121,16 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
 /// Sweeps on a thread of its own, so that connections are accepted meanwhile, and reports what requests lacked.
 async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
-    let mut reported = Counted::default();
+    let (mut reported, mut crowd) = (Counted::default(), None);
     loop {
         every.tick().await;
         let sweeping = Arc::clone(ext_authz);
         if tokio::task::spawn_blocking(move || sweeping.engine.sweep()).await.is_err() {
             warn!("a sweep failed; expired state stays until the next one");
         }
-        report_counts(&mut reported, ext_authz.engine.policy().counts.read());
+        let policy = ext_authz.engine.policy();
+        report_counts(&mut reported, policy.counts.read());
+        report_crowd(&mut crowd, policy.crowd.found());
     }
 }
 

@@ -10,6 +10,7 @@ use crate::policy::counts::Counted;
 use crate::request::Request;
 use crate::store::key::KeySpace;
 use crate::token::{Identity, TokenRules};
+use std::net::IpAddr;
 use tracing::{debug, info, warn};
 
 /// The most characters of a text that are written.
@@ -79,6 +80,16 @@ pub fn report_counts(reported: &mut Counted, counted: Counted) {
         warn!(missing_costs, unknown_clients, "requests lacked what rules ask for: numbers since the start");
         *reported = counted;
     }
+}
+
+/// Reports that nearly all requests come from one private address, unless it was `reported` before.
+pub fn report_crowd(reported: &mut Option<IpAddr>, found: Option<IpAddr>) {
+    if let Some(address) = found.filter(|_| found != *reported) {
+        let hint = "it is probably a proxy, and all its clients share their allowances: let Envoy send the client's address \
+                    (client.address), or name the proxy (client.trusted_proxies)";
+        warn!(%address, hint, "nearly all requests come from one private address");
+    }
+    *reported = found;
 }
 
 /// Why a request was refused, for operators.

@@ -16,6 +16,7 @@ use crate::path::EncodedSlash;
 use crate::policy::callers::CallerRules;
 use crate::policy::costs::Costs;
 use crate::policy::counts::Counts;
+use crate::policy::crowd::Crowd;
 use crate::policy::{MissingToken, Mode, Policy};
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +104,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         limits: limits.whole()?.into_iter().filter(|placed| placed.is_enabled).map(|placed| placed.limit).collect(),
         tells_quotas: false,
         counts: Counts::default(),
+        crowd: Crowd::default(),
     };
     let response = response?.in_mode(mode);
     let (listen, shutdown, log) = (listen?, shutdown?, log?);

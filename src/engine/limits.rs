@@ -16,6 +16,7 @@ pub struct Limits {
     limits: Vec<Built>,
     /// Whether some limit asks for the calendar.
     asks_calendar: bool,
+    counts_clients: bool,
     ipv6_prefix: u8,
     /// Whether clients are told of the limits that are advertised.
     tells: bool,
@@ -42,7 +43,13 @@ impl Limits {
     /// Full allowances for every limit.
     pub fn new(limits: &[Limit], ipv6_prefix: u8, tells: bool) -> Self {
         let limits: Vec<_> = limits.iter().map(Built::new).collect();
-        Self { asks_calendar: limits.iter().any(|built| built.limit.is_fixed), limits, ipv6_prefix, tells }
+        Self {
+            asks_calendar: limits.iter().any(|built| built.limit.is_fixed),
+            counts_clients: limits.iter().any(|built| built.limit.counts_clients()),
+            limits,
+            ipv6_prefix,
+            tells,
+        }
     }
 
     /// What limits charge a request that costs `cost`.
@@ -80,6 +87,11 @@ impl Limits {
             }
         }
         Ok(bill)
+    }
+
+    /// Whether some limit counts by client.
+    pub fn count_clients(&self) -> bool {
+        self.counts_clients
     }
 
     /// The present moment, on both clocks where that is asked for.

@@ -13,15 +13,14 @@
 //! next unit in debt + (remaining + 1) * interval - tolerance, while remaining < burst
 //! ```
 //!
-//! The burst is the count, unless a limit says otherwise. The tolerance is then not simply the window: the interval is rounded down, so that `7/10ns` (interval 1) would
-//! permit 10 calls at once. Capped at one nanosecond less than `count + 1` intervals, a full allowance is worth
-//! exactly `count` calls for every rate whose count does not exceed its window in nanoseconds. What is admitted
-//! over any time `t` is at most `count + floor((t + rest) / interval)`, where `rest`, the nanoseconds by which the
-//! tolerance exceeds `count` intervals, is less than one a call and 0 where `count` divides the window.
+//! The burst is the count, unless a limit says otherwise. The tolerance is not simply the window, because the interval is
+//! rounded down, so that `7/10ns` (interval 1) would permit 10 calls at once. Capped at one nanosecond less than
+//! `burst + 1` intervals, a full allowance is worth exactly `burst` calls for every rate whose count does not exceed its
+//! window in nanoseconds. What is admitted over any time `t` is at most `burst + floor((t + rest) / interval)`, where
+//! `rest` is what the tolerance has over `burst` intervals: less than one nanosecond a call, 0 if `count` divides `window`.
 //!
-//! Nothing wraps: count and window are at most 2^63 - 1, so `interval * (count + 1)` is below 2^64, a larger burst
-//! saturates, and an instant is at most 2^63 - 1 with a debt of at most the tolerance on top. A cost that saturates
-//! exceeds every tolerance, so it never fits.
+//! Nothing wraps: count and window are at most 2^63 - 1, a larger tolerance saturates, and an instant is at most 2^63 - 1
+//! with a debt of at most the tolerance on top. A cost that saturates exceeds every tolerance, so it never fits.
 
 use crate::rate::Rate;
 use std::num::NonZeroU64;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
+use tollgate::policy::crowd::Crowd;
 use tollgate::request::Request;
 use tollgate::{Decision, ManualClock, Verdict};
 
@@ -405,6 +406,22 @@ fn a_guarded_table_does_not_grow() {
     let looks = Bench::new("costs: [{ cost: 0 }]\nlimits: [{ name: l, key: client.network, rate: 1/1h }]");
     flood(&looks, |n| format!("2001:db8:{n:x}::1"));
     assert_eq!(looks.engine.limit_counts().next().unwrap().1.live, 0);
+}
+
+/// Where nearly all requests come from one private address, nobody said where clients' addresses stand.
+#[test]
+fn a_crowd_at_one_private_address_is_noticed() {
+    let crowd = |address: &str, others: usize| {
+        let crowd = Crowd::default();
+        for number in 0..16_001 {
+            let other = number % 100 < others;
+            crowd.note(if other { "192.0.2.1" } else { address }.parse().unwrap());
+        }
+        crowd.found()
+    };
+    assert_eq!(crowd("10.0.0.1", 0), Some([10, 0, 0, 1].into()));
+    assert_eq!(crowd("10.0.0.1", 25), None, "a quarter come from elsewhere");
+    assert_eq!(crowd("198.51.100.1", 0), None, "a busy client");
 }
 
 /// Threads over the same and over different keys: exactly as many pass as the limits permit, and nobody waits forever.

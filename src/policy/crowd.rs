@@ -1,0 +1,64 @@
+//! Whether nearly all requests seem to come from one address that is no client's: then everybody shares one allowance,
+//! and nobody said where the clients' addresses stand.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// One of so many requests is looked at.
+const EACH: u64 = 16;
+
+/// So many looks are a round, and so many of them at one address a crowd.
+const ROUND: u32 = 1000;
+const CROWD: u32 = 950;
+
+/// Watches for one address that most requests share.
+#[derive(Debug, Default)]
+pub struct Crowd {
+    requests: AtomicU64,
+    round: Mutex<Round>,
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    address: Option<IpAddr>,
+    looks: u32,
+    same: u32,
+    found: Option<IpAddr>,
+}
+
+impl Crowd {
+    /// Takes a request's client into account. It waits for nobody.
+    pub fn note(&self, client: IpAddr) {
+        if !self.requests.fetch_add(1, Relaxed).is_multiple_of(EACH) {
+            return;
+        }
+        let Ok(mut round) = self.round.try_lock() else { return };
+        if round.looks == 0 {
+            round.address = Some(client);
+        }
+        round.looks += 1;
+        round.same += u32::from(round.address == Some(client));
+        if round.looks == ROUND {
+            let found = round.address.filter(|address| round.same >= CROWD && is_private(*address));
+            *round = Round { found, ..Round::default() };
+        }
+    }
+
+    /// The private address that nearly all requests of the last round came from.
+    pub fn found(&self) -> Option<IpAddr> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner).found
+    }
+}
+
+/// Whether an address is of a network that no client of the internet is in.
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [first, second, ..] = v4.octets();
+            let is_shared = first == 100 && (64..128).contains(&second);
+            v4.is_private() || v4.is_loopback() || v4.is_link_local() || is_shared
+        }
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
+}
