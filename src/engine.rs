@@ -111,6 +111,7 @@ impl Engine {
 
     /// What comes before identity: what rules need to decide, the keys of limits, and what these charge at entry, which
     /// is kept whatever becomes of the request.
+    #[allow(clippy::result_large_err, reason = "a decision is handed up one call, and not kept")]
     fn enter<'r>(
         &self,
         facts: &Facts<'_>,

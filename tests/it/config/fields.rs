@@ -65,7 +65,10 @@ fn every_field_can_be_set() {
     assert_eq!(response.decision_metadata, DecisionMetadata::All);
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
     assert_eq!((policy.mode, policy.skips_preflights), (Mode::Enforce, false));
-    assert_eq!(policy.client, ClientRules { address: ClientAddress::Peer, on_missing: MissingClient::Peer });
+    assert_eq!(
+        policy.client,
+        ClientRules { address: ClientAddress::Peer, on_missing: MissingClient::Peer, ipv6_prefix: 64 }
+    );
     assert_eq!(policy.encoded_slash, EncodedSlash::Literal);
     let modes: Vec<_> = policy.callers.rules().iter().map(|rule| rule.mode).collect();
     assert_eq!((modes[0], &modes[1..]), (Mode::Observe, &[Mode::Enforce; 9][..]));
