@@ -76,7 +76,8 @@ impl Replay {
             None => self.engine.token().identify(&request),
         };
         let decision = self.engine.check(&request, &identity);
-        Ok(output::Line::new(number, &decision, self.response.answer(&decision, request.protocol())))
+        let answer = self.response.answer(&decision, request.protocol(), || self.engine.calendar());
+        Ok(output::Line::new(number, &decision, answer))
     }
 }
 

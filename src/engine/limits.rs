@@ -54,7 +54,8 @@ impl Limits {
         let mut bill = Bill { entry: Charges::new(), admitted: Charges::new() };
         for (number, built) in self.limits.iter().enumerate() {
             let Some(keys) = built.limit.keys(facts, self.ipv6_prefix, &built.space)? else { continue };
-            let is_told = self.tells && built.limit.advertise;
+            let is_observed = built.limit.mode == Mode::Observe;
+            let is_advertised = built.limit.advertise;
             let charge = |cost| Charge {
                 number,
                 name: &built.limit.name,
@@ -63,8 +64,9 @@ impl Limits {
                 key: keys.key,
                 wider: keys.wider,
                 cost,
-                is_observed: built.limit.mode == Mode::Observe,
-                is_told,
+                is_observed,
+                is_advertised,
+                is_told: self.tells && is_advertised && !is_observed,
             };
             match built.limit.charge {
                 ChargeAt::Entry => bill.entry.push(charge(cost)),
