@@ -26,6 +26,7 @@ mod networks;
 mod panics;
 mod policy;
 mod protocols;
+mod quotas;
 mod rates;
 mod services;
 mod stops;
