@@ -1,8 +1,10 @@
 //! What the client is to be told: a decision as status, headers and body, as data.
 
 mod metadata;
+mod quotas;
 
 pub use metadata::{DecisionMetadata, Metadata, MetadataValue};
+pub use quotas::{QuotaHeaders, ResetTime};
 
 use crate::decision::{Decision, Unauthenticated, Verdict};
 use crate::held::HeldRate;
@@ -22,6 +24,10 @@ pub struct ResponseRules {
     pub body: BodyFormat,
     /// The realm of a Bearer challenge: printable ASCII.
     pub realm: String,
+    /// How clients are told of their quotas.
+    pub quota_headers: QuotaHeaders,
+    /// Whether scripts in browsers may read the headers that Tollgate adds.
+    pub expose_headers: bool,
     /// Which decisions Envoy is told of beside the answer.
     pub decision_metadata: DecisionMetadata,
 }
@@ -74,6 +80,9 @@ const WARNING_BYTES: usize = 1024;
 /// RESOURCE_EXHAUSTED. Without it Envoy turns a 429 into UNAVAILABLE, which clients retry at once.
 const GRPC_RESOURCE_EXHAUSTED: &str = "8";
 
+/// The problem type of a refusal by a quota that clients are told of.
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
 /// A refusal in words: what the text and JSON bodies say, and what the problem body explains.
 struct Words {
     status: u16,
@@ -81,13 +90,15 @@ struct Words {
     error: &'static str,
     detail: Cow<'static, str>,
     retry_after: Option<u64>,
+    /// The name of the quota that is exceeded, where clients may be told of it.
+    violated: Option<Cow<'static, str>>,
     /// What a Bearer challenge says beside its realm, if there is one.
     challenge: Option<&'static str>,
 }
 
 /// The HTTP status of a refusal; `None` where the request goes on.
 pub fn status(decision: &Decision<'_>) -> Option<u16> {
-    Words::of(decision.verdict()).map(|words| words.status)
+    Words::of(decision).map(|words| words.status)
 }
 
 impl ResponseRules {
@@ -96,20 +107,40 @@ impl ResponseRules {
     pub fn in_mode(self, mode: Mode) -> Self {
         match mode {
             Mode::Enforce => self,
-            Mode::Observe => Self { warning_header: None, ..self },
+            Mode::Observe => {
+                Self { warning_header: None, quota_headers: QuotaHeaders::Off, expose_headers: false, ..self }
+            }
         }
     }
 
-    /// Builds the answer of a decision.
-    pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol) -> Answer {
-        let (headers, metadata) = (self.warnings(decision), self.decision_metadata.of(decision));
-        match Words::of(decision.verdict()) {
-            None => Answer::Allow { headers, metadata },
+    /// Builds the answer of a decision. `calendar` tells the nanoseconds since the Unix epoch, if that is asked for.
+    pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol, calendar: impl FnOnce() -> u64) -> Answer {
+        let (mut headers, metadata) = (self.warnings(decision), self.decision_metadata.of(decision));
+        headers.extend(self.quota_headers.of(decision.quotas(), calendar));
+        match Words::of(decision) {
+            None => {
+                self.expose(&mut headers);
+                Answer::Allow { headers, metadata }
+            }
             Some(words) => {
                 let format = if protocol == Protocol::Grpc { BodyFormat::Text } else { self.body };
-                let (headers, body) = (self.headers(&words, protocol, format, headers), words.body(format));
+                let (mut headers, body) = (self.headers(&words, protocol, format, headers), words.body(format));
+                self.expose(&mut headers);
                 Answer::Refuse { status: words.status, headers, body, metadata }
             }
+        }
+    }
+
+    /// Names those of `headers` that a client may want to read and that a browser hides from its scripts.
+    fn expose(&self, headers: &mut Headers) {
+        let is_told = |name: &&str| {
+            *name == "retry-after" || quotas::NAMES.contains(name) || self.warning_header.as_deref() == Some(*name)
+        };
+        let mut names: Vec<_> = headers.iter().map(|(name, _)| name.as_str()).filter(is_told).collect();
+        names.dedup();
+        if self.expose_headers && !names.is_empty() {
+            let names = names.join(", ");
+            headers.push(("access-control-expose-headers".into(), names));
         }
     }
 
@@ -162,11 +193,18 @@ impl BodyFormat {
 }
 
 impl Words {
-    /// The words about a verdict; there are none where the request goes on.
-    fn of(verdict: &Verdict<'_>) -> Option<Self> {
-        match verdict {
+    /// The words about a decision; there are none where the request goes on.
+    fn of(decision: &Decision<'_>) -> Option<Self> {
+        match decision.verdict() {
             Verdict::Allowed => None,
-            Verdict::RateExceeded { limit, retry_after } => Some(Self::rate_exceeded(*limit, *retry_after)),
+            Verdict::RateExceeded { retry_after, .. } if !decision.is_advertised() => {
+                Some(Self::rate_hidden(*retry_after))
+            }
+            Verdict::RateExceeded { limit, retry_after } => {
+                let name = |rate| quotas::name(decision.limit_name(), rate).into_owned().into();
+                let words = Self::rate_exceeded(*limit, *retry_after);
+                Some(Self { violated: limit.rate().map(name), ..words })
+            }
             Verdict::Denied(denial) => Some(Self::denied(denial.status())),
             Verdict::Unauthenticated(why) => Some(Self::unauthenticated(*why)),
             Verdict::Unavailable(_) => {
@@ -177,7 +215,7 @@ impl Words {
     }
 
     fn new(status: u16, title: &'static str, error: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, title, error, detail: detail.into(), retry_after: None, challenge: None }
+        Self { status, title, error, detail: detail.into(), retry_after: None, violated: None, challenge: None }
     }
 
     fn rate_exceeded(limit: HeldRate<'_>, wait: Option<Duration>) -> Self {
@@ -187,7 +225,21 @@ impl Words {
             (Some(rate), None) => format!("The request costs more than the rate {rate} ever permits."),
             (None, _) => "This caller is permitted no requests.".to_owned(),
         };
-        Self { retry_after, ..Self::new(429, "Too Many Requests", "rate limit exceeded", detail) }
+        Self { retry_after, ..Self::too_many(detail) }
+    }
+
+    /// The same where clients are not told of the limit: nothing in it depends on which one it was.
+    fn rate_hidden(wait: Option<Duration>) -> Self {
+        let retry_after = wait.map(whole_seconds);
+        let detail = match retry_after {
+            Some(seconds) => format!("There are too many requests. Retry after {seconds} s."),
+            None => "The request costs more than is ever permitted.".to_owned(),
+        };
+        Self { retry_after, ..Self::too_many(detail) }
+    }
+
+    fn too_many(detail: String) -> Self {
+        Self::new(429, "Too Many Requests", "rate limit exceeded", detail)
     }
 
     fn denied(status: DenialStatus) -> Self {
@@ -210,16 +262,27 @@ impl Words {
         Self { challenge: Some(challenge), ..Self::new(401, "Unauthorized", error, detail) }
     }
 
-    /// The body. Every text in it is of this file or a number, so that nothing needs escaping.
+    /// The body. Every text in it is of this file, a number, a rate or the name of a limit, which is of a-z, 0-9, `-` and
+    /// `_`, so that nothing needs escaping.
     fn body(&self, format: BodyFormat) -> String {
-        let Self { status, title, error, detail, retry_after, .. } = self;
+        let Self { error, retry_after, .. } = self;
         match (format, retry_after) {
-            (BodyFormat::Problem, _) => format!(r#"{{"title":"{title}","status":{status},"detail":"{detail}"}}"#),
+            (BodyFormat::Problem, _) => self.problem(),
             (BodyFormat::Json, Some(seconds)) => format!(r#"{{"error":"{error}","retry_after":{seconds}}}"#),
             (BodyFormat::Json, None) => format!(r#"{{"error":"{error}"}}"#),
             (BodyFormat::Text, Some(seconds)) => format!("{error}; retry after {seconds} s"),
             (BodyFormat::Text, None) => (*error).to_owned(),
             (BodyFormat::None, _) => String::new(),
+        }
+    }
+
+    /// RFC 9457, with the type and the member of the draft about RateLimit fields (section 5.1 of its revision 10).
+    fn problem(&self) -> String {
+        let Self { status, title, detail, violated, .. } = self;
+        let about = format!(r#""title":"{title}","status":{status},"detail":"{detail}""#);
+        match violated {
+            Some(name) => format!(r#"{{"type":"{QUOTA_EXCEEDED}",{about},"violated-policies":["{name}"]}}"#),
+            None => format!("{{{about}}}"),
         }
     }
 }

@@ -19,8 +19,10 @@ pub struct Decision<'t> {
     verdict: Verdict<'t>,
     limits: Rates<'t>,
     malformed: Malformed<'t>,
-    /// The limit that refused it, where it is not the caller's rates.
-    by: Option<Arc<str>>,
+    /// What the rate belongs to that refused it, if one did.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "a limiter alone has no limits"))]
+    by: By,
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "a limiter alone has no limits"))]
     quotas: SmallVec<[Quota; 1]>,
     observed: Option<Box<Decision<'t>>>,
 }
@@ -107,6 +109,8 @@ pub struct Quota {
     pub name: Option<Arc<str>>,
     /// The rate.
     pub rate: Rate,
+    /// The units that the allowance holds when it is full.
+    pub most: u64,
     /// What the allowance holds.
     pub reading: Reading,
 }
@@ -117,7 +121,7 @@ impl Quota {
     pub(crate) fn of_caller(rate: Rate, remaining: u64, next_in: Duration, full_in: Duration) -> Self {
         let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let reading = Reading { remaining, next_unit: nanos(next_in), full_in: nanos(full_in) };
-        Self { name: None, rate, reading }
+        Self { name: None, rate, most: rate.count(), reading }
     }
 }
 
@@ -134,13 +138,14 @@ pub struct Reading {
 }
 
 /// What a rate belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum By {
     /// The caller.
+    #[default]
     Callers,
-    /// The limit of this name.
+    /// The limit of this name, and whether clients may be told of it.
     #[cfg(feature = "server")]
-    Limit(Arc<str>),
+    Limit { name: Arc<str>, is_advertised: bool },
 }
 
 /// A rate that did not permit a request.
@@ -155,7 +160,7 @@ impl<'t> Decision<'t> {
     /// A verdict that is reached without asking about any rate.
     #[cfg(feature = "server")]
     pub(crate) fn without_rates(verdict: Verdict<'t>, malformed: Malformed<'t>) -> Self {
-        Self { verdict, limits: Rates::default(), malformed, by: None, quotas: SmallVec::new(), observed: None }
+        Self { verdict, limits: Rates::default(), malformed, by: By::Callers, quotas: SmallVec::new(), observed: None }
     }
 
     /// The same, with a refusal beside it that is only observed.
@@ -185,19 +190,18 @@ impl<'t> Decision<'t> {
             Plan::Zero(rates) => (Verdict::RateExceeded { limit: HeldRate::ZERO, retry_after: None }, rates),
             Plan::Charge(rates) => return Self::taken(take(&rates), malformed),
         };
-        Self { verdict, limits, malformed, by: None, quotas: SmallVec::new(), observed: None }
+        Self { verdict, limits, malformed, by: By::Callers, quotas: SmallVec::new(), observed: None }
     }
 
     fn taken(taken: Taken, malformed: Malformed<'t>) -> Self {
-        let by = taken.refused.as_ref().and_then(Refused::limit);
         // A refusal that is carried out leaves nothing to observe.
         let observed = taken.observed.filter(|_| taken.refused.is_none()).map(|refused| {
-            let by = refused.limit();
-            let verdict = Verdict::exceeded(Some(&refused));
+            let (verdict, by) = (Verdict::exceeded(Some(&refused)), refused.by);
             let (limits, quotas) = (Rates::default(), SmallVec::new());
             Box::new(Self { verdict, limits, malformed: Malformed::new(), by, quotas, observed: None })
         });
         let verdict = Verdict::exceeded(taken.refused.as_ref());
+        let by = taken.refused.map(|refused| refused.by).unwrap_or_default();
         let limits = taken.applied.into_iter().collect();
         Self { verdict, limits, malformed, by, quotas: taken.quotas, observed }
     }
@@ -224,10 +228,27 @@ impl<'t> Decision<'t> {
         }
     }
 
-    /// What clients may be told of allowances, where it was asked for: limits first, then the caller's rates.
+    /// What clients may be told of allowances, where it was asked for: limits first, then the caller's rates. Beside a
+    /// refusal by a limit that is not advertised there is nothing to tell, so that no such refusal looks like another's.
+    #[cfg(feature = "server")]
     #[doc(hidden)]
     pub fn quotas(&self) -> &[Quota] {
-        &self.quotas
+        if self.is_advertised() { &self.quotas } else { &[] }
+    }
+
+    /// Whether clients may be told which rate refused the request, if one did.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_advertised(&self) -> bool {
+        !matches!(self.by, By::Limit { is_advertised: false, .. })
+    }
+
+    /// The limit that refused the request, if one did.
+    #[cfg(feature = "server")]
+    pub(crate) fn limit_name(&self) -> Option<&str> {
+        match &self.by {
+            By::Callers => None,
+            By::Limit { name, .. } => Some(name),
+        }
     }
 
     /// The same with the warnings of another decision.
@@ -253,11 +274,12 @@ impl<'t> Decision<'t> {
     }
 
     /// What refused the request: a limit, a caller rule, a section of the configuration; `None` for an identity.
+    #[cfg(feature = "server")]
     #[doc(hidden)]
     pub fn refused_by(&self) -> Option<&str> {
         match &self.verdict {
             Verdict::Allowed | Verdict::Unauthenticated(_) => None,
-            Verdict::RateExceeded { .. } => Some(self.by.as_deref().unwrap_or("callers")),
+            Verdict::RateExceeded { .. } => Some(self.limit_name().unwrap_or("callers")),
             Verdict::Denied(denial) => denial.rule(),
             Verdict::Unavailable(Unavailable::Client) => Some("client"),
         }
@@ -276,15 +298,6 @@ impl<'t> Decision<'t> {
 }
 
 impl Refused {
-    /// The name of the limit, if it was one.
-    fn limit(&self) -> Option<Arc<str>> {
-        match &self.by {
-            By::Callers => None,
-            #[cfg(feature = "server")]
-            By::Limit(name) => Some(Arc::clone(name)),
-        }
-    }
-
     /// Keeps the longest wait, "never" being the longest; the first on a tie.
     pub(crate) fn worsen(worst: &mut Option<Self>, other: Self) {
         let rank = |refused: &Self| refused.wait.map_or(u64::MAX, NonZeroU64::get);

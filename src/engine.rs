@@ -82,6 +82,11 @@ impl Engine {
         self.limits.counts()
     }
 
+    /// The calendar: nanoseconds since the Unix epoch.
+    pub fn calendar(&self) -> u64 {
+        self.limiter.clock().calendar()
+    }
+
     /// Drops expired state; see [`Limiter::sweep`].
     pub fn sweep(&self) {
         self.limits.trim(self.limiter.clock());
@@ -116,6 +121,7 @@ impl Engine {
 
     /// What comes before identity: what rules need to decide, the keys of limits, and what these charge at entry, which
     /// is kept whatever becomes of the request.
+    #[allow(clippy::result_large_err, reason = "a decision is handed up one call, and not kept")]
     fn enter<'r>(
         &self,
         cost: Option<u64>,
@@ -166,11 +172,14 @@ impl Engine {
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
         let (caller, clock) = (facts.caller().as_bytes(), self.limiter.clock());
+        let mut is_held = false;
         let decision = Decision::of(plan, malformed, |rates| {
-            let of_caller = (!rates.is_empty()).then(|| self.limiter.charge(caller, rates, cost));
+            is_held = !rates.is_empty();
+            let of_caller = is_held.then(|| self.limiter.charge(caller, rates, cost));
             group::take(&admitted, of_caller.as_ref(), self.limits.now(clock), clock)
         });
-        let quotas = if self.policy.tells_quotas { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
+        let tells = self.policy.tells_quotas && is_held;
+        let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
         decision.after(entry).with_quotas(quotas)
     }
 

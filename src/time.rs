@@ -33,7 +33,8 @@ pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Now;
 
-    /// The calendar (UTC): nanoseconds since the Unix epoch. Only limits with windows of the calendar ask for it.
+    /// The calendar (UTC): nanoseconds since the Unix epoch. Only limits with windows of the calendar and
+    /// answers that tell a time of it ask for it.
     fn calendar(&self) -> u64 {
         system_calendar()
     }

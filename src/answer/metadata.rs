@@ -34,7 +34,7 @@ impl DecisionMetadata {
             None if decision.is_allowed() => (decision, "allowed"),
             None => (decision, "refused"),
         };
-        match (self, Words::of(decision.verdict())) {
+        match (self, Words::of(decision)) {
             (Self::Off, _) | (Self::Refused, None) => Metadata::new(),
             (Self::All, None) => vec![("verdict", text(verdict))],
             (Self::Refused | Self::All, Some(words)) => refusal(decision, verdict, &words),

@@ -81,7 +81,8 @@ impl Replay {
             None => self.engine.token().identify(&request),
         };
         let decision = self.engine.check_cost(line.cost, &request, &identity);
-        Ok(output::Line::new(number, &decision, self.response.answer(&decision, request.protocol())))
+        let answer = self.response.answer(&decision, request.protocol(), || self.engine.calendar());
+        Ok(output::Line::new(number, &decision, answer))
     }
 }
 

@@ -7,11 +7,11 @@ use super::identity::token;
 use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, duration_text};
 use super::limits::{self, limit};
 use super::listen::{ADDRESS, Listen, UntrustedNetwork};
-use super::response::{HEADER, REALM};
+use super::response::response;
 use super::rules;
 use super::section::Section;
 use super::{Config, LogFormat, LogLevel, LogPrincipal, LogRules, Shutdown};
-use crate::answer::{BodyFormat, DecisionMetadata, ResponseRules};
+use crate::answer::QuotaHeaders;
 use crate::path::EncodedSlash;
 use crate::policy::callers::CallerRules;
 use crate::policy::costs::Costs;
@@ -20,13 +20,6 @@ use crate::policy::crowd::Crowd;
 use crate::policy::{MissingToken, Mode, Policy};
 use std::sync::Arc;
 use std::time::Duration;
-
-const BODY: Kind<BodyFormat> = Kind::Word(&[
-    ("problem", BodyFormat::Problem),
-    ("json", BodyFormat::Json),
-    ("text", BodyFormat::Text),
-    ("none", BodyFormat::None),
-]);
 
 const FORMAT: Kind<LogFormat> = Kind::Word(&[("json", LogFormat::Json), ("text", LogFormat::Text)]);
 
@@ -42,12 +35,6 @@ const PRINCIPAL: Kind<LogPrincipal> =
     Kind::Word(&[("plain", LogPrincipal::Plain), ("hash", LogPrincipal::Hash), ("off", LogPrincipal::Off)]);
 
 pub const MODE: Kind<Mode> = Kind::Word(&[("enforce", Mode::Enforce), ("observe", Mode::Observe)]);
-
-const METADATA: Kind<DecisionMetadata> = Kind::Word(&[
-    ("refused", DecisionMetadata::Refused),
-    ("all", DecisionMetadata::All),
-    ("off", DecisionMetadata::Off),
-]);
 
 const ENCODED_SLASH: Kind<EncodedSlash> =
     Kind::Word(&[("refuse", EncodedSlash::Refuse), ("literal", EncodedSlash::Literal)]);
@@ -92,6 +79,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         }
     }
     let (token, callers, mode, paths) = (token?, callers?, mode?, paths?);
+    let response = response?.in_mode(mode);
     let rules = callers.rules.whole()?.into_iter().map(|placed| placed.rule);
     let policy = Policy {
         mode,
@@ -102,11 +90,10 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         client: client?,
         encoded_slash: paths,
         limits: limits.whole()?.into_iter().filter(|placed| placed.is_enabled).map(|placed| placed.limit).collect(),
-        tells_quotas: false,
+        tells_quotas: response.quota_headers != QuotaHeaders::Off,
         counts: Counts::default(),
         crowd: Crowd::default(),
     };
-    let response = response?.in_mode(mode);
     let (listen, shutdown, log) = (listen?, shutdown?, log?);
     Some(Config {
         listen,
@@ -171,27 +158,6 @@ fn shutdown(shutdown: &mut Section<'_, '_>) -> Option<Shutdown> {
     let cause =
         format!("the delay, {}, leaves nothing of the timeout, {}", duration_text(delay), duration_text(timeout));
     shutdown.clash(&["delay", "timeout"], cause, "write a `delay` that is shorter than `timeout`")
-}
-
-fn response(response: &mut Section<'_, '_>) -> Option<ResponseRules> {
-    let header = response.field(
-        "warning_header",
-        "X-Webpa-Capability-Warning",
-        &HEADER,
-        "the header that tells a caller of its malformed capabilities",
-    );
-    let warnings =
-        response.field("warnings", "true", &SWITCH, "whether a caller is told of its malformed capabilities");
-    let body = response.field("body", "problem", &BODY, "the form of a refusal's body");
-    let realm = response.field("realm", "tollgate", &REALM, "the realm of a Bearer challenge");
-    let decision_metadata = response.field(
-        "decision_metadata",
-        "refused",
-        &METADATA,
-        "the decisions that Envoy is told of as dynamic metadata, for its access log",
-    );
-    let (header, warnings, decision_metadata) = (header?, warnings?, decision_metadata?);
-    Some(ResponseRules { warning_header: warnings.then_some(header), body: body?, realm: realm?, decision_metadata })
 }
 
 fn log(log: &mut Section<'_, '_>) -> Option<LogRules> {

@@ -65,7 +65,8 @@ impl Limits {
                 Err(lack) if built.limit.mode == Mode::Enforce => return Err(built.limit.refusal(lack)),
                 Ok(None) | Err(_) => continue,
             };
-            let is_told = self.tells && built.limit.advertise;
+            let is_observed = built.limit.mode == Mode::Observe;
+            let is_advertised = built.limit.advertise;
             let charge = |cost| Charge {
                 number,
                 name: &built.limit.name,
@@ -74,8 +75,9 @@ impl Limits {
                 key: keys.key,
                 wider: keys.wider,
                 cost,
-                is_observed: built.limit.mode == Mode::Observe,
-                is_told,
+                is_observed,
+                is_advertised,
+                is_told: self.tells && is_advertised && !is_observed,
             };
             match built.limit.charge {
                 ChargeAt::Entry => bill.entry.push(charge(cost)),

@@ -35,7 +35,7 @@ impl ExtAuthz {
         }
         let identity = self.engine.token().identify(&request);
         let decision = self.engine.check(&request, &identity);
-        let answer = self.response.answer(&decision, request.protocol());
+        let answer = self.response.answer(&decision, request.protocol(), || self.engine.calendar());
         self.telemetry.report(self.engine.token(), &request, &identity, &decision);
         Ok(response(answer))
     }

@@ -28,7 +28,9 @@ pub(crate) struct Charge<'l> {
     pub cost: u64,
     /// Whether it is only observed: it is taken where it fits and holds up nobody.
     pub is_observed: bool,
-    /// Whether clients are to be told of it.
+    /// Whether clients may be told of it.
+    pub is_advertised: bool,
+    /// Whether they are to be told of what this charge leaves of it.
     pub is_told: bool,
 }
 
@@ -91,11 +93,14 @@ impl Charge<'_> {
     }
 
     fn quota(&self, level: Level, now: Moment) -> Quota {
-        Quota { name: Some(Arc::clone(self.name)), rate: self.rate, reading: self.table.meter.read(level, now) }
+        let meter = &self.table.meter;
+        let most = meter.burst().unwrap_or(self.rate.count());
+        Quota { name: Some(Arc::clone(self.name)), rate: self.rate, most, reading: meter.read(level, now) }
     }
 
     fn refused(&self, wait: Option<NonZeroU64>) -> Refused {
-        Refused { by: By::Limit(Arc::clone(self.name)), rate: self.rate, wait }
+        let by = By::Limit { name: Arc::clone(self.name), is_advertised: self.is_advertised };
+        Refused { by, rate: self.rate, wait }
     }
 
     /// Why it does not fit, if it does not.

@@ -51,6 +51,15 @@ impl Meter {
         Self::Fixed(FixedWindow::new(rate.count(), rate.nanos()))
     }
 
+    /// The units that it permits at once, where that is not its count.
+    pub(crate) fn burst(&self) -> Option<u64> {
+        match self {
+            Self::Rolling { burst, .. } => Some(*burst),
+            #[cfg(feature = "server")]
+            Self::Fixed(_) => None,
+        }
+    }
+
     pub(crate) fn weigh(&self, level: Level, now: Moment, cost: u64) -> Fit {
         match self {
             Self::Rolling { terms, .. } => terms.weigh(level.at, now.monotonic, cost),

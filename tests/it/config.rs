@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tollgate::answer::BodyFormat;
+use tollgate::answer::{BodyFormat, QuotaHeaders};
 use tollgate::config::{
     Config, ConfigError, InvalidAddress, ListenAddress, LogFormat, LogLevel, LogPrincipal, SIZE_LIMIT, Shutdown,
 };
@@ -36,7 +36,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 157);
+    assert_eq!(bad.len(), 158);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -72,6 +72,8 @@ fn the_smallest_file_means_the_documented_defaults() {
     assert_eq!(response.warning_header.as_deref(), Some("x-webpa-capability-warning"));
     assert_eq!(response.body, BodyFormat::Problem);
     assert_eq!(response.realm, "tollgate");
+    let off = (QuotaHeaders::Off, false, false);
+    assert_eq!((response.quota_headers, response.expose_headers, policy.tells_quotas), off);
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Json, LogLevel::Info, LogPrincipal::Plain));
 }
 
@@ -173,7 +175,9 @@ fn mistakes_that_are_not_shown_are_counted() {
     };
     assert_eq!(
         last(50).as_deref(),
-        Some("hint: known keys here: listen, mode, token, callers, costs, client, response, paths, shutdown, log")
+        Some(
+            "hint: known keys here: listen, mode, token, callers, costs, limits, client, response, paths, shutdown, log"
+        )
     );
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));

@@ -27,6 +27,7 @@ mod networks;
 mod panics;
 mod policy;
 mod protocols;
+mod quotas;
 mod rates;
 mod services;
 mod stops;

@@ -35,6 +35,8 @@ mod paths;
 mod policy;
 mod properties;
 #[cfg(feature = "server")]
+mod quotas;
+#[cfg(feature = "server")]
 mod readme;
 #[cfg(feature = "server")]
 mod reference;

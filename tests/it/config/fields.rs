@@ -2,7 +2,7 @@
 
 use super::{good, path, within};
 use std::time::Duration;
-use tollgate::answer::{BodyFormat, DecisionMetadata};
+use tollgate::answer::{BodyFormat, DecisionMetadata, QuotaHeaders, ResetTime};
 use tollgate::config::{Config, ListenAddress, LogFormat, LogLevel, LogPrincipal, Shutdown};
 use tollgate::path::EncodedSlash;
 use tollgate::policy::callers::{Action, CallerRule};
@@ -41,7 +41,7 @@ costs:
   - { when: *who, cost: { from: context.cost } }
   - cost: { from: header.X-Cost, default: 2, max: 5, trusted: true }
 client: { address: peer, on_missing: peer }
-response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all }
+response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all, ratelimit_headers: x-ratelimit, x_ratelimit_reset: seconds, expose_headers: true }
 paths: { encoded_slash: literal }
 shutdown: { delay: 0s, timeout: 100ms }
 log: { format: text, level: trace, principal: off }
@@ -63,6 +63,8 @@ fn every_field_can_be_set() {
     assert_eq!(response.warning_header.as_deref(), Some("x-notes"));
     assert_eq!((response.body, response.realm.as_str()), (BodyFormat::None, "the \"api\""));
     assert_eq!(response.decision_metadata, DecisionMetadata::All);
+    let quotas = QuotaHeaders::XRateLimit(ResetTime::Seconds);
+    assert_eq!((response.quota_headers, response.expose_headers, policy.tells_quotas), (quotas, true, true));
     assert_eq!((log.format, log.level, log.principal), (LogFormat::Text, LogLevel::Trace, LogPrincipal::Off));
     assert_eq!((policy.mode, policy.skips_preflights), (Mode::Enforce, false));
     assert_eq!(

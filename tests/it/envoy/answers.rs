@@ -16,7 +16,7 @@ const FORMATS: [Format; 4] = [
         name: "problem",
         content_type: Some("application/problem+json"),
         bodies: [
-            r#"{"title":"Too Many Requests","status":429,"detail":"The rate 2/24h is exceeded. Retry after {} s."}"#,
+            r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,"detail":"The rate 2/24h is exceeded. Retry after {} s.","violated-policies":["2/24h"]}"#,
             r#"{"title":"Forbidden","status":403,"detail":"This request is not permitted."}"#,
             r#"{"title":"Unauthorized","status":401,"detail":"A bearer token is required."}"#,
             r#"{"title":"Unauthorized","status":401,"detail":"The bearer token failed verification."}"#,
