@@ -52,10 +52,10 @@ impl Meter {
     }
 
     /// The units that it permits at once, where that is not its count.
+    #[cfg(feature = "server")]
     pub(crate) fn burst(&self) -> Option<u64> {
         match self {
             Self::Rolling { burst, .. } => Some(*burst),
-            #[cfg(feature = "server")]
             Self::Fixed(_) => None,
         }
     }
