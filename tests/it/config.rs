@@ -1,6 +1,7 @@
 //! The configuration file: what good ones mean, and the exact words for bad ones.
 
 mod fields;
+mod limits;
 
 use fields::FULL;
 use proptest::prelude::*;
@@ -36,7 +37,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 157);
+    assert_eq!(bad.len(), 191);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -173,7 +174,9 @@ fn mistakes_that_are_not_shown_are_counted() {
     };
     assert_eq!(
         last(50).as_deref(),
-        Some("hint: known keys here: listen, mode, token, callers, costs, client, response, paths, shutdown, log")
+        Some(
+            "hint: known keys here: listen, mode, token, callers, costs, limits, client, response, paths, shutdown, log"
+        )
     );
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));
     assert_eq!(last(10_052).as_deref(), Some("and 10002 more mistakes"));
