@@ -45,7 +45,7 @@ limits:
   - { name: plain, key: [], rate: 5/1m }
   - { name: all-set_1, when: *who, key: [principal, client.network], rate: 10/1s, burst: 30, window: rolling, charge: entry, max_keys: 7, when_full: evict, advertise: true, enabled: true, mode: observe }
   - { name: fixed, key: { first_of: [header.X-A, claim.a.b, body.form.a.b], on_missing: skip, normalize: identity }, rate: 5/24h, window: fixed, charge: { entry: 2 }, when_full: refuse }
-  - { name: parts, key: [{ body.json.a.b: { on_missing: refuse } }, { context.K: { normalize: identity } }, host, method, path, client.address], rate: 1/1h, charge: admitted, when_full: overflow }
+  - { name: parts, key: [{ body.json.a.b: { on_missing: refuse } }, { context.K: { normalize: identity } }, host, method, path, client.address], rate: 2/1h, charge: admitted, when_full: overflow }
   - { name: off, key: principal, rate: 5/1m, enabled: false }
 client: { address: peer, on_missing: peer }
 response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all }
@@ -104,7 +104,7 @@ fn every_field_of_a_limit_can_be_set() {
     assert_eq!(names, ["plain", "all-set_1", "fixed", "parts"], "one that is not enabled is not built");
     let rates: Vec<_> = policy.limits.iter().map(|limit| (limit.rate.to_string(), limit.burst)).collect();
     let rate = |text: &str, burst| (text.to_owned(), burst);
-    assert_eq!(rates, [rate("5/1m", 5), rate("10/1s", 30), rate("5/24h", 5), rate("1/1h", 1)]);
+    assert_eq!(rates, [rate("5/1m", 5), rate("10/1s", 30), rate("5/24h", 5), rate("2/1h", 2)]);
     let facts = policy
         .limits
         .iter()

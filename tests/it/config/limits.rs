@@ -11,10 +11,10 @@ fn warnings(lines: &str) -> String {
 
 const NO_CLIENT: &str = "\
 warning: this limit counts by client, and nothing says where the client's address comes from
- --> tollgate.yaml:2:13
+ --> tollgate.yaml:2:11
   |
 2 | limits: [ { name: l, key: client.network, rate: 1/1s } ]
-  |             ^
+  |           ^
 hint: write `client: { address: { rpc_metadata: x-client-ip } }` if Envoy sends it, as envoy/envoy.yaml does; \
 `address: peer` if the peer of Envoy is the client; or name the proxies in front of it";
 
@@ -35,10 +35,10 @@ fn a_limit_by_client_asks_where_the_address_comes_from() {
 
 const UNREACHABLE: &str = "\
 warning: no request can reach this limit: those that it is for are refused for their token before
- --> tollgate.yaml:2:13
+ --> tollgate.yaml:2:11
   |
 2 | limits: [ { name: l, key: [], rate: 1/1s, when: { token: missing } } ]
-  |             ^
+  |           ^
 hint: write `charge: entry`, which comes before identity";
 
 #[test]
