@@ -22,6 +22,7 @@ mod response;
 mod rules;
 mod section;
 mod sense;
+mod sources;
 mod suggest;
 mod syntax;
 mod table;

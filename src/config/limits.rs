@@ -5,9 +5,12 @@ use super::kinds::{Kind, RATE, SWITCH, UNITS, duration_text};
 use super::matchers::when;
 use super::node::{Span, quoted};
 use super::section::Section;
+use super::sense::{exact, may_meet};
 use super::table::MODE;
 use super::value::Value;
+use crate::policy::facts::{Field, Presence};
 use crate::policy::limits::{ChargeAt, Limit};
+use crate::policy::when::{Matcher, Wanted, When};
 use crate::rate::Rate;
 use crate::store::limit::WhenFull;
 use std::time::Duration;
@@ -16,6 +19,7 @@ use std::time::Duration;
 pub struct PlacedLimit {
     pub limit: Limit,
     pub span: Span,
+    name_span: Span,
     pub is_enabled: bool,
 }
 
@@ -59,11 +63,16 @@ fn name(value: &mut Value<'_, '_>) -> Option<String> {
     let text = value.text()?;
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     if TAKEN.contains(&text) {
-        return value.reject(&format!("the name {} has another meaning in logs", quoted(text)), "write another name");
+        let cause = format!("the name {} means something else in answers and logs", quoted(text));
+        return value.reject(&cause, &format!("write another name, such as `per-{text}`"));
     }
-    match text.bytes().all(is_part) && text.len() <= 64 && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-    {
+    let is_name = |text: &str| {
+        text.bytes().all(is_part) && text.len() <= 64 && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+    };
+    let lower = text.to_ascii_lowercase().replace([' ', '.'], "-");
+    match is_name(text) {
         true => Some(text.into()),
+        false if is_name(&lower) => value.wrong(&format!("write `{lower}`: lower-case letters, digits, `-` and `_`")),
         false => value.wrong("write lower-case letters, digits, `-` and `_`, at most 64, such as `per-network`"),
     }
 }
@@ -108,7 +117,8 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
         advertise: advertise?,
         mode: mode?,
     };
-    Some(PlacedLimit { limit: read, span: limit.span(), is_enabled: is_enabled? })
+    let name_span = limit.find_known("name").map_or(limit.span(), |(_, node)| node.span);
+    Some(PlacedLimit { limit: read, span: limit.span(), name_span, is_enabled: is_enabled? })
 }
 
 fn split(charge: &mut Section<'_, '_>) -> Option<ChargeAt> {
@@ -127,7 +137,7 @@ fn check_bounds(
     let window = rate.window();
     if window < Duration::from_millis(1) || window > 366 * DAY {
         let cause = format!("the window of a limit is from 1ms to 366 days, and this is {}", duration_text(window));
-        return limit.clash(&["rate"], cause, "write another window");
+        return limit.clash(&["rate"], cause, "write a window within these bounds, such as 1s, 1h or 24h");
     }
     let divides_a_day = DAY.as_nanos().is_multiple_of(window.as_nanos());
     let is_days = window <= 7 * DAY && window.as_nanos().is_multiple_of(DAY.as_nanos());
@@ -151,25 +161,48 @@ fn check_bounds(
     }
     let most = burst.unwrap_or(rate.count());
     if !is_fixed && most > LARGEST_BURST {
-        let cause = format!("a burst is at most {LARGEST_BURST}, and this is {most}");
-        return limit.clash(&["burst", "rate"], cause, "write a lower `burst`; the rate may keep its count");
+        let cause = match burst {
+            Some(_) => format!("a burst is at most {LARGEST_BURST}, and this is {most}"),
+            None => format!("a limit permits its count at once, at most {LARGEST_BURST}, and this is {most}"),
+        };
+        let hint = match burst {
+            Some(_) => "write a lower `burst`; the rate may keep its count",
+            None => "add a lower `burst`; the rate may keep its count",
+        };
+        return limit.clash(&["burst", "rate"], cause, hint);
     }
     if max_keys > MOST_KEYS {
-        return limit.clash(&["max_keys"], format!("a limit holds at most {MOST_KEYS} keys"), "write fewer");
+        let cause = format!("a limit holds at most {MOST_KEYS} keys, and this is {max_keys}");
+        return limit.clash(&["max_keys"], cause, "write fewer: each key that has spent something takes memory");
     }
     Some(())
 }
 
+/// Warns of limits that no request can reach: those that charge after identity, for requests that identity stops.
+/// `without_token`: requests without a token get there. Preflights may, so one that asks for these is left alone.
+pub fn warn_of_unreachable(section: &mut Section<'_, '_>, limits: &[PlacedLimit], without_token: bool) {
+    let asks_for_preflights = |when: &When| {
+        let is_options = |wanted: &Wanted| exact(wanted) == Some(b"OPTIONS");
+        when.0.iter().any(|matcher| matches!(matcher, Matcher::Is(Field::Method, of) if of.iter().any(is_options)))
+    };
+    let is_built = |placed: &&PlacedLimit| placed.is_enabled && placed.limit.charge == ChargeAt::Admitted;
+    for PlacedLimit { limit, span, .. } in limits.iter().filter(is_built) {
+        let when = &limit.when;
+        let comes = may_meet(when, Presence::Present) || without_token && may_meet(when, Presence::Missing);
+        if !comes && !asks_for_preflights(when) {
+            let cause = "no request can reach this limit: those that it is for are refused for their token before";
+            section.warn(*span, cause.into(), "write `charge: entry`, which comes before identity");
+        }
+    }
+}
+
 /// Notes names that stand twice.
 pub fn check(section: &mut Section<'_, '_>, limits: &[PlacedLimit]) {
-    for (at, PlacedLimit { limit, span, .. }) in limits.iter().enumerate() {
+    for (at, PlacedLimit { limit, name_span, .. }) in limits.iter().enumerate() {
         if let Some(other) = limits[..at].iter().find(|other| other.limit.name == limit.name) {
-            let cause = format!("the name {} stands here twice", quoted(&limit.name));
-            section.reject::<()>(
-                *span,
-                cause,
-                format!("give each its own; the other limit is in line {}", other.span.line),
-            );
+            let cause = format!("two limits have the name {}", quoted(&limit.name));
+            let hint = format!("give each its own; the other stands in line {}", other.name_span.line);
+            section.reject::<()>(*name_span, cause, hint);
         }
     }
 }

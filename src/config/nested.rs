@@ -175,7 +175,8 @@ impl<'d> Section<'d, '_> {
     fn within<T>(&mut self, key: &str, span: Span, entries: &[(Node, Node)], read: Read<T>) -> Option<T> {
         let path = self.path_to(key);
         let described = self.described.is_some().then(Vec::new);
-        let mut section = Section { path, span, entries, known: Vec::new(), notes: self.notes, described };
+        let mut section = Section::new(path, span, entries, self.notes);
+        section.described = described;
         let value = read(&mut section);
         let described = section.described.take();
         section.finish();

@@ -21,6 +21,8 @@ pub struct Section<'d, 'm> {
     pub(super) entries: &'d [(Node, Node)],
     pub(super) known: Vec<&'static str>,
     pub(super) notes: &'m mut Notes,
+    /// Keys that must be there and are not, with what to say of each.
+    pub(super) missing: Vec<(&'static str, Mistake)>,
     /// The entries that were asked for, where the map is described.
     pub(super) described: Option<Vec<Entry>>,
 }
@@ -34,8 +36,7 @@ impl<'d, 'm> Section<'d, 'm> {
         let cause = match &document.tree {
             Tree::Map(entries) => {
                 let span = Span { end: document.span.start, ..document.span };
-                let mut section =
-                    Self { path: String::new(), span, entries, known: Vec::new(), notes, described: None };
+                let mut section = Section::new(String::new(), span, entries, notes);
                 let value = read(&mut section);
                 section.finish();
                 return value;
@@ -48,11 +49,15 @@ impl<'d, 'm> Section<'d, 'm> {
 
     /// What `read` asks of a document.
     pub fn describe<T>(notes: &'m mut Notes, read: Read<T>) -> Vec<Entry> {
-        let span = Span::default();
-        let described = Some(Vec::new());
-        let mut section = Section { path: String::new(), span, entries: &[], known: Vec::new(), notes, described };
+        let mut section = Section::new(String::new(), Span::default(), &[], notes);
+        section.described = Some(Vec::new());
         read(&mut section);
         section.described.unwrap_or_default()
+    }
+
+    /// A map of which nothing has been read.
+    pub(super) fn new(path: String, span: Span, entries: &'d [(Node, Node)], notes: &'m mut Notes) -> Self {
+        Self { path, span, entries, known: Vec::new(), notes, missing: Vec::new(), described: None }
     }
 
     /// The keys that lead here, with dots.
@@ -107,10 +112,12 @@ impl<'d, 'm> Section<'d, 'm> {
         let words = self.words(key, example, kind, about);
         match self.find(key) {
             Some((_, node)) => kind.read(&mut Value::new(node, &words, &mut self.notes.mistakes)),
-            None if self.described.is_some() || self.is_mistyped(key) => None,
+            None if self.described.is_some() => None,
             None => {
                 let hint = format!("below `{}`, {}", self.path, words.advice);
-                self.reject(self.span, format!("`{}` is missing", words.path), hint)
+                self.missing
+                    .push((key, Mistake { span: self.span, cause: format!("`{}` is missing", words.path), hint }));
+                None
             }
         }
     }
@@ -154,9 +161,10 @@ impl<'d, 'm> Section<'d, 'm> {
         })
     }
 
-    /// Whether a key stands here that is probably meant to be `key`.
+    /// Whether a key stands here that is unknown, and probably meant to be `key`.
     fn is_mistyped(&self, key: &str) -> bool {
-        self.entries.iter().any(|(name, _)| suggest(name.as_text().unwrap_or_default(), [key]).is_some())
+        let written = self.entries.iter().map(|(name, _)| name.as_text().unwrap_or_default());
+        written.filter(|written| !self.knows(written)).any(|written| suggest(written, [key]).is_some())
     }
 
     /// Notes a mistake that lies in how fields of this section go together, at the first of `keys` that is written.
@@ -227,8 +235,14 @@ impl<'d, 'm> Section<'d, 'm> {
         })
     }
 
-    /// Notes keys that nothing asked for, and keys that stand there twice.
+    /// Notes keys that nothing asked for, keys that stand there twice, and those that must be there and are not.
     pub(super) fn finish(mut self) {
+        for (key, mistake) in std::mem::take(&mut self.missing) {
+            // What is mistyped is noted as an unknown key, and that says enough.
+            if !self.is_mistyped(key) {
+                self.notes.mistakes.add::<()>(mistake);
+            }
+        }
         let mut lines = HashMap::new();
         for (name, _) in self.entries {
             let key = name.as_text().unwrap_or_default();

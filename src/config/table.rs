@@ -72,6 +72,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     if let (Some(token), Some(callers)) = (&token, &callers) {
         let without_token = token.missing != MissingToken::Deny;
         rules::check(file, &callers.rules.read, without_token);
+        limits::warn_of_unreachable(file, &limits.read, without_token);
         costs::check(file, &costs.read, &callers.rules.read, &limits.read, without_token);
         if token.rules.principal.len() > 1 {
             rules::refuse_principals(file, &callers.rules.read);

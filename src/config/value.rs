@@ -91,6 +91,16 @@ impl<'d, 'm> Value<'d, 'm> {
         Value { node, found: "but one is", words: self.words, mistakes: self.mistakes }
     }
 
+    /// What stands within the value, so that a mistake there has its own place.
+    pub fn inner(&mut self, node: &'d Node) -> Value<'d, '_> {
+        Value { node, found: self.found, words: self.words, mistakes: self.mistakes }
+    }
+
+    /// The same, where it is a field of its own.
+    pub fn option<'o>(&'o mut self, node: &'d Node, words: &'o Words) -> Value<'d, 'o> {
+        Value { node, found: "found", words, mistakes: self.mistakes }
+    }
+
     /// Notes a mistake of the element `at` of a list, and what to write instead.
     pub fn reject_element<T>(&mut self, at: usize, cause: &str, hint: &str) -> Option<T> {
         let node = match &self.node.tree {

@@ -75,6 +75,7 @@ impl Limits {
                 key: keys.key,
                 wider: keys.wider,
                 cost,
+                taken_before: 0,
                 is_observed,
                 is_advertised,
                 is_told: self.tells && is_advertised && !is_observed,
@@ -83,8 +84,9 @@ impl Limits {
                 ChargeAt::Entry => bill.entry.push(charge(cost)),
                 ChargeAt::Admitted => bill.admitted.push(charge(cost)),
                 ChargeAt::Split(units) => {
-                    bill.entry.push(Charge { is_told: false, ..charge(cost.min(units)) });
-                    bill.admitted.push(charge(cost.saturating_sub(units)));
+                    let at_entry = cost.min(units);
+                    bill.entry.push(Charge { is_told: false, ..charge(at_entry) });
+                    bill.admitted.push(Charge { taken_before: at_entry, ..charge(cost - at_entry) });
                 }
             }
         }

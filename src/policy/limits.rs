@@ -10,7 +10,7 @@ use crate::network::{self, IpNet};
 use crate::rate::Rate;
 use crate::resolver::{Denial, DenialStatus};
 use crate::store::key::{Key, KeySpace};
-use crate::store::limit::WhenFull;
+pub use crate::store::limit::WhenFull;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -132,13 +132,13 @@ impl Limit {
         if !self.when.matches(facts) {
             return Ok(None);
         }
-        let mut parts: SmallVec<[Found<'_>; 2]> = SmallVec::new();
+        let mut parts: SmallVec<[Found<'_>; 4]> = SmallVec::new();
         for part in &self.key {
             let Some(found) = part.read(facts, prefix)? else { return Ok(None) };
             parts.push(found);
         }
         let key = space.key_of(parts.iter().flat_map(|found| [Some(&found.source[..]), found.value.as_deref()]));
-        let wider: SmallVec<[_; 2]> =
+        let wider: SmallVec<[_; 4]> =
             parts.iter().map(|found| found.value.as_ref().map(|value| value.wider())).collect();
         let is_client = parts.iter().any(|found| matches!(found.value, Some(Part::Network(..))));
         let shared = || {
@@ -243,7 +243,7 @@ fn only<'f>(facts: &'f Facts<'_>, field: &Field) -> Option<Cow<'f, [u8]>> {
         count += 1;
         found = match value {
             Value::Text(text) => Some(Cow::Borrowed(text)),
-            Value::Bool(bool) => Some(Cow::Owned(bool.to_string().into_bytes())),
+            Value::Bool(bool) => Some(Cow::Borrowed(if bool { &b"true"[..] } else { b"false" })),
             Value::Number(number) if number.fract() == 0.0 => Some(Cow::Owned(format!("{number}").into_bytes())),
             Value::Number(_) | Value::Other => None,
         };
@@ -259,10 +259,17 @@ fn text(text: Cow<'_, str>) -> Part<'_> {
     })
 }
 
-/// Bytes that are no text have one spelling.
+/// Bytes that are no text have one spelling, and so has a network, even if its bytes could be read as a text.
 fn normalized(value: Part<'_>) -> Part<'_> {
-    match std::str::from_utf8(&value).map(|text| identity::normalize(text).into_owned()) {
-        Ok(text) => Part::Text(Cow::Owned(text.into_bytes())),
-        Err(_) => value,
+    match value {
+        Part::Text(Cow::Borrowed(text)) => match std::str::from_utf8(text).map(identity::normalize) {
+            Ok(normal) => self::text(normal),
+            Err(_) => value,
+        },
+        Part::Text(Cow::Owned(ref owned)) => match std::str::from_utf8(owned).map(identity::normalize) {
+            Ok(normal) => self::text(normal.into_owned().into()),
+            Err(_) => value,
+        },
+        Part::Network(..) => value,
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Charge<'l> {
     /// What new keys share by, where the table is full.
     pub wider: Key,
     pub cost: u64,
+    /// Units that it took before, at entry, and takes again where the request comes again.
+    pub taken_before: u64,
     /// Whether it is only observed: it is taken where it fits and holds up nobody.
     pub is_observed: bool,
     /// Whether clients may be told of it.
@@ -103,15 +105,18 @@ impl Charge<'_> {
         Refused { by, rate: self.rate, wait }
     }
 
-    /// Why it does not fit, if it does not.
+    /// Why it does not fit, if it does not. The wait is for the whole request, since it comes again as a whole.
     fn weigh(&self, place: &Place<'_>, now: Moment) -> Option<Refused> {
         if !place.is_room() {
             return Some(self.refused(Some(NO_ROOM)));
         }
-        match self.table.meter.weigh(place.level, now, self.cost) {
-            Fit::Fits => None,
+        let weigh = |cost| self.table.meter.weigh(place.level, now, cost);
+        if weigh(self.cost) == Fit::Fits {
+            return None;
+        }
+        match weigh(self.cost.saturating_add(self.taken_before)) {
             Fit::Wait(wait) => Some(self.refused(Some(wait))),
-            Fit::Never => Some(self.refused(None)),
+            Fit::Fits | Fit::Never => Some(self.refused(None)),
         }
     }
 }

@@ -79,6 +79,13 @@ fn the_schema_finds_mistakes() {
         with("callers: { rules: [{ when: { header.x: 5 }, deny: x }] }"),
         with("costs: [{ cost: -1 }]"),
         with("costs: [{ cost: { default: 1 } }]"),
+        with("limits: [{ key: [], rate: 1/1s }]"),
+        with("limits: [{ name: A, key: [], rate: 1/1s }]"),
+        with("limits: [{ name: a, rate: 1/1s }]"),
+        with("limits: [{ name: a, key: 5, rate: 1/1s }]"),
+        with("limits: [{ name: a, key: [], rate: 1/1s, burst: 0 }]"),
+        with("limits: [{ name: a, key: [], rate: 1/1s, charge: { entry: 0 } }]"),
+        with("limits: [{ name: a, key: [], rate: 1/1s, when_full: drop }]"),
         with("mode: watch"),
         with("listen: { grpc: 5 }"),
     ] {
@@ -105,11 +112,7 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
             "const" => of == value,
             "anyOf" => count(of) > 0,
             "oneOf" => count(of) == 1,
-            "pattern" => {
-                assert_eq!(of, "^[a-z0-9][a-z0-9_-]{0,63}$", "the one that is known here");
-                let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-                value.as_str().is_none_or(|text| (1..=64).contains(&text.len()) && text.bytes().all(is_part))
-            }
+            "pattern" => value.as_str().is_none_or(|text| is_name(of, text)),
             "minLength" => value.as_str().is_none_or(|text| text.len() as u64 >= of.as_u64().unwrap()),
             "minimum" => value.as_f64().is_none_or(|number| number >= of.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= of.as_f64().unwrap()),
@@ -129,6 +132,13 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The one pattern of the schema: a limit's name.
+fn is_name(pattern: &Value, text: &str) -> bool {
+    assert_eq!(pattern, "^[a-z0-9][a-z0-9_-]{0,63}$");
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_part) && !text.starts_with(['-', '_'])
 }
 
 fn is_of(name: &Value, value: &Value) -> bool {
@@ -167,7 +177,7 @@ fn the_examples_keep_their_promises() {
     let folder = root().join("examples/policies");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 7);
+    assert_eq!(files.len(), 11);
     for file in files {
         let text = read(&file);
         let of = |start: &str| -> Vec<Value> {
@@ -180,5 +190,29 @@ fn the_examples_keep_their_promises() {
                 assert_eq!(&decided[key], value, "{}: {key} of {decided}", file.display());
             }
         }
+    }
+}
+
+/// Of the login's two limits, each goes off alone.
+#[test]
+fn the_login_limits_go_off_one_by_one() {
+    let text = read(&root().join("examples/policies/9-login.yaml"));
+    let without =
+        |name: &str| text.replace(&format!("{name}\n    enabled: true"), &format!("{name}\n    enabled: false"));
+    let ask = |client: usize, user: &str| {
+        let body = serde_json::json!({ "username": user }).to_string();
+        let client = format!("192.0.2.{client}");
+        serde_json::json!({"at": "0s", "token": "missing", "client": client, "method": "POST", "path": "/login", "body": body})
+    };
+    let of_one_user: Vec<_> = (0..6).map(|client| ask(client, "alice")).collect();
+    let from_one_address: Vec<_> = (0..101).map(|user| ask(1, &user.to_string())).collect();
+    let last = |text: &str, asked: &[Value]| decisions(text, asked).last().unwrap()["refused_by"].clone();
+    for (off, by_user, by_address) in [
+        ("neither", "login-user".into(), "login-address".into()),
+        ("login-user", Value::Null, "login-address".into()),
+        ("login-address", "login-user".into(), Value::Null),
+    ] {
+        let text = without(off);
+        assert_eq!((last(&text, &of_one_user), last(&text, &from_one_address)), (by_user, by_address), "{off} is off");
     }
 }

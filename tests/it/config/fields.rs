@@ -8,6 +8,7 @@ use tollgate::path::EncodedSlash;
 use tollgate::policy::callers::{Action, CallerRule};
 use tollgate::policy::costs::{Cost, CostSource};
 use tollgate::policy::facts::{Field, Presence};
+use tollgate::policy::limits::{ChargeAt, KeyPart, OnMissing, Source, WhenFull};
 use tollgate::policy::when::{Matcher, When};
 use tollgate::policy::{ClientAddress, ClientRules, MissingClient, MissingToken, Mode};
 use tollgate::{DenialStatus, MalformedRule, Prefixes, Rate};
@@ -40,6 +41,12 @@ costs:
   - { when: { path: /look }, cost: 0 }
   - { when: *who, cost: { from: context.cost } }
   - cost: { from: header.X-Cost, default: 2, max: 5, trusted: true }
+limits:
+  - { name: plain, key: [], rate: 5/1m }
+  - { name: all-set_1, when: *who, key: [principal, client.network], rate: 10/1s, burst: 30, window: rolling, charge: entry, max_keys: 7, when_full: evict, advertise: true, enabled: true, mode: observe }
+  - { name: fixed, key: { first_of: [header.X-A, claim.a.b, body.form.a.b], on_missing: skip, normalize: identity }, rate: 5/24h, window: fixed, charge: { entry: 2 }, when_full: refuse }
+  - { name: parts, key: [{ body.json.a.b: { on_missing: refuse } }, { context.K: { normalize: identity } }, host, method, path, client.address], rate: 2/1h, charge: admitted, when_full: overflow }
+  - { name: off, key: principal, rate: 5/1m, enabled: false }
 client: { address: peer, on_missing: peer }
 response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all, ratelimit_headers: x-ratelimit, x_ratelimit_reset: seconds, expose_headers: true }
 paths: { encoded_slash: literal }
@@ -90,6 +97,54 @@ fn every_field_can_be_set() {
     assert_eq!(actions, expected);
     let costs: Vec<_> = policy.costs.rules().iter().map(|rule| cost(&rule.cost)).collect();
     assert_eq!(costs, ["0", "Context(\"cost\") 1 to 100 true", "Header(\"x-cost\") 2 to 5 true"]);
+}
+
+#[test]
+fn every_field_of_a_limit_can_be_set() {
+    let policy = good(FULL).policy;
+    let names: Vec<_> = policy.limits.iter().map(|limit| &*limit.name).collect();
+    assert_eq!(names, ["plain", "all-set_1", "fixed", "parts"], "one that is not enabled is not built");
+    let rates: Vec<_> = policy.limits.iter().map(|limit| (limit.rate.to_string(), limit.burst)).collect();
+    let rate = |text: &str, burst| (text.to_owned(), burst);
+    assert_eq!(rates, [rate("5/1m", 5), rate("10/1s", 30), rate("5/24h", 5), rate("2/1h", 2)]);
+    let facts = policy
+        .limits
+        .iter()
+        .map(|limit| (limit.is_fixed, limit.charge, limit.max_keys, limit.when_full, limit.advertise, limit.mode));
+    let expected = [
+        (false, ChargeAt::Admitted, 100_000, WhenFull::Overflow, false, Mode::Enforce),
+        (false, ChargeAt::Entry, 7, WhenFull::Evict, true, Mode::Observe),
+        (true, ChargeAt::Split(2), 100_000, WhenFull::Refuse, false, Mode::Enforce),
+        (false, ChargeAt::Admitted, 100_000, WhenFull::Overflow, false, Mode::Enforce),
+    ];
+    assert_eq!(facts.collect::<Vec<_>>(), expected);
+    assert_eq!(policy.limits[1].when, policy.callers.rules()[0].when);
+    assert!(policy.limits[0].key.is_empty() && policy.limits[0].when == When::default());
+}
+
+#[test]
+fn every_part_of_a_key_can_be_set() {
+    use OnMissing::{Refuse, Shared, Skip};
+    let limits = good(FULL).policy.limits;
+    let one = |source: Source, normalize, on_missing| KeyPart { first_of: vec![source], normalize, on_missing };
+    let field = |field| one(Source::Field(field), false, Shared);
+    let names = || vec!["a".to_owned(), "b".to_owned()];
+    assert_eq!(limits[1].key, [field(Field::Principal), one(Source::ClientNetwork, false, Shared)]);
+    let sources = [
+        Source::Field(Field::Header("x-a".into())),
+        Source::Field(Field::Claim(path(&["a", "b"]))),
+        Source::BodyForm("a.b".into()),
+    ];
+    assert_eq!(limits[2].key, [KeyPart { first_of: sources.to_vec(), normalize: true, on_missing: Skip }]);
+    let parts = [
+        one(Source::BodyJson(names()), false, Refuse),
+        one(Source::Field(Field::Context("K".into())), true, Shared),
+        field(Field::Host),
+        field(Field::Method),
+        field(Field::Path),
+        one(Source::ClientAddress, false, Shared),
+    ];
+    assert_eq!(limits[3].key, parts);
 }
 
 fn action(rule: &CallerRule) -> String {
