@@ -163,10 +163,18 @@ impl<'t> Decision<'t> {
         Self { verdict, limits: Rates::default(), malformed, by: By::Callers, quotas: SmallVec::new(), observed: None }
     }
 
-    /// The same, with a refusal beside it that is only observed.
+    /// The same, with a refusal beside it that is only observed. Of several, the one with the longest wait is kept; a
+    /// denial is one that never ends.
     #[cfg(feature = "server")]
-    pub(crate) fn observing(self, refusal: Decision<'t>) -> Self {
-        Self { observed: Some(Box::new(refusal)), ..self }
+    pub(crate) fn observing(mut self, refusal: Decision<'t>) -> Self {
+        let wait = |decision: &Decision<'_>| match decision.verdict {
+            Verdict::RateExceeded { retry_after, .. } => retry_after.unwrap_or(Duration::MAX),
+            _ => Duration::MAX,
+        };
+        if self.observed.as_deref().is_none_or(|known| wait(&refusal) > wait(known)) {
+            self.observed = Some(Box::new(refusal));
+        }
+        self
     }
 
     /// The decision that lets the request go on and observes this one, if that is a refusal.
@@ -262,8 +270,10 @@ impl<'t> Decision<'t> {
     pub(crate) fn after(mut self, entry: Self) -> Self {
         let own = std::mem::replace(&mut self.quotas, entry.quotas);
         self.quotas.extend(own);
-        self.observed = if self.is_allowed() { self.observed.or(entry.observed) } else { None };
-        self
+        match entry.observed {
+            Some(observed) if self.is_allowed() => self.observing(*observed),
+            _ => self,
+        }
     }
 
     /// The same with what clients may be told of the caller's rates.

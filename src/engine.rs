@@ -36,6 +36,8 @@ struct Entered<'l, 'r> {
     cost: u64,
     /// What it is charged with the caller's rates.
     admitted: Charges<'l>,
+    /// The verdict that comes in place of that, where the request lacks what a limit counts by.
+    lack: Option<Verdict<'static>>,
     /// What was decided at entry: allowed, with what is observed and told of it.
     entry: Decision<'r>,
 }
@@ -106,7 +108,7 @@ impl Engine {
         let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
         let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
-        match (self.enter(cost, &facts, &decline), self.policy.mode) {
+        match (self.enter(cost, is_excused, &facts, &decline), self.policy.mode) {
             (Err(refused), Mode::Enforce) => refused,
             (Err(refused), Mode::Observe) => bad_identity().map_or_else(|| refused.observed_only(), decline),
             (Ok(entered), mode) => match bad_identity() {
@@ -125,6 +127,7 @@ impl Engine {
     fn enter<'r>(
         &self,
         cost: Option<u64>,
+        is_preflight: bool,
         facts: &Facts<'_>,
         decline: &impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Result<Entered<'_, 'r>, Decision<'r>> {
@@ -135,7 +138,7 @@ impl Engine {
             self.policy.crowd.note(client);
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
-        let bill = self.limits.bill(facts, cost).map_err(decline)?;
+        let bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
         let clock = self.limiter.clock();
         let take = |_: &[_]| group::take(&bill.entry, None, self.limits.now(clock), clock);
         let entry = match bill.entry.is_empty() {
@@ -143,7 +146,7 @@ impl Engine {
             false => Decision::of(Plan::unrestricted(), Malformed::new(), take),
         };
         match entry.is_allowed() {
-            true => Ok(Entered { cost, admitted: bill.admitted, entry }),
+            true => Ok(Entered { cost, admitted: bill.admitted, lack: bill.lack, entry }),
             false => Err(entry.with_malformed_of(decline(Verdict::Allowed))),
         }
     }
@@ -167,10 +170,13 @@ impl Engine {
     fn admit<'r>(
         &self,
         facts: &Facts<'_>,
-        Entered { cost, admitted, entry }: Entered<'_, 'r>,
+        Entered { cost, admitted, lack, entry }: Entered<'_, 'r>,
         plan: Plan<'r>,
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
+        if let (Some(verdict), Plan::Charge(_)) = (lack, &plan) {
+            return Decision::without_rates(verdict, malformed);
+        }
         let (caller, clock) = (facts.caller().as_bytes(), self.limiter.clock());
         let mut is_held = false;
         let decision = Decision::of(plan, malformed, |rates| {

@@ -91,8 +91,8 @@ impl KeyedLimiter {
     /// the wait is a second.
     pub fn check(&self, key: impl AsRef<[u8]>, rate: Rate, cost: u64, now: Now) -> Result<Held, Exceeded> {
         let (meter, now) = (meter(rate), moment(now));
-        let key = self.key(key.as_ref(), rate);
-        let place = if cost == 0 { self.table.look(key) } else { self.table.place(key, Key::SHARED, now) };
+        let (key, wider) = (self.key(Some(key.as_ref()), rate), self.key(None, rate));
+        let place = if cost == 0 { self.table.look(key, wider) } else { self.table.place(key, wider, now) };
         if !place.is_room() {
             return Err(Exceeded { retry_after: Some(Duration::from_secs(1)) });
         }
@@ -109,13 +109,13 @@ impl KeyedLimiter {
 
     /// What `key` has left at `rate`, without taking anything.
     pub fn peek(&self, key: impl AsRef<[u8]>, rate: Rate, now: Now) -> Held {
-        held(meter(rate), self.table.look(self.key(key.as_ref(), rate)).level, moment(now))
+        held(meter(rate), self.table.look(self.key(Some(key.as_ref()), rate), self.key(None, rate)).level, moment(now))
     }
 
-    /// Gives back `cost` units that were taken, exactly, whatever happened meanwhile. What has come back by itself is not
-    /// given twice. A key without state, or one that shares an allowance with others, gets nothing.
+    /// Gives back `cost` units that were taken, exactly, whatever happened meanwhile: an allowance never holds more than
+    /// its rate permits at once. A key without state, or one that shares an allowance with others, gets nothing.
     pub fn give_back(&self, key: impl AsRef<[u8]>, rate: Rate, cost: u64) {
-        self.table.change(self.key(key.as_ref(), rate), |level: Level| level.given_back(Terms::of(rate), cost));
+        self.table.change(self.key(Some(key.as_ref()), rate), |level: Level| level.given_back(Terms::of(rate), cost));
     }
 
     /// Drops the state of keys whose allowance is full. New keys do so as they come; calling this from time to time frees
@@ -129,9 +129,10 @@ impl KeyedLimiter {
         self.table.counts()
     }
 
-    fn key(&self, key: &[u8], rate: Rate) -> Key {
+    /// The key of a name at a rate, or of what all names share that find no room.
+    fn key(&self, key: Option<&[u8]>, rate: Rate) -> Key {
         let numbers = [rate.count().to_le_bytes(), rate.nanos().to_le_bytes()];
-        self.keys.key_of([Some(key), Some(&numbers[0][..]), Some(&numbers[1][..])])
+        self.keys.key_of([key, Some(&numbers[0][..]), Some(&numbers[1][..])])
     }
 }
 

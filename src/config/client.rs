@@ -24,8 +24,14 @@ const IPV6_PREFIX: Kind<u8> = Kind::Is(
     },
 );
 
+/// The section `client`, and whether the file says where clients' addresses stand.
+pub struct Client {
+    pub rules: ClientRules,
+    pub says_where: bool,
+}
+
 /// The section `client`.
-pub fn client(client: &mut Section<'_, '_>) -> Option<ClientRules> {
+pub fn client(client: &mut Section<'_, '_>) -> Option<Client> {
     let address = client.section_or(
         "address",
         "{ rpc_metadata: x-client-ip }",
@@ -47,7 +53,9 @@ pub fn client(client: &mut Section<'_, '_>) -> Option<ClientRules> {
         "the bits of an IPv6 address that tell one client's network from another's",
     );
     let address = proxies?.map(ClientAddress::Behind).or(address);
-    Some(ClientRules { address: address?, on_missing: on_missing?, ipv6_prefix: ipv6_prefix? })
+    let says_where = client.has("address") || client.has("trusted_header");
+    let rules = ClientRules { address: address?, on_missing: on_missing?, ipv6_prefix: ipv6_prefix? };
+    Some(Client { rules, says_where })
 }
 
 fn rpc_metadata(address: &mut Section<'_, '_>) -> Option<ClientAddress> {

@@ -133,7 +133,12 @@ fn too_dear_for(cost: &PlacedCost, before: &[PlacedCost], placed: &PlacedLimit) 
     let (ours, theirs) = (spelled(&cost.rule.when), spelled(&limit.when));
     let both = [&ours[..], &theirs[..]].concat();
     let taken = before.iter().any(|cost| spelled(&cost.rule.when).iter().all(|matcher| both.contains(matcher)));
-    if units <= limit.burst || !placed.is_enabled || taken || are_disjoint(&cost.rule.when, &limit.when) {
+    if limit.cost.is_some()
+        || units <= limit.burst
+        || !placed.is_enabled
+        || taken
+        || are_disjoint(&cost.rule.when, &limit.when)
+    {
         return None;
     }
     let is_certain = limit.mode == Mode::Enforce && theirs.iter().all(|matcher| ours.contains(matcher));

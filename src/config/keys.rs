@@ -28,6 +28,9 @@ struct Options<'d> {
     on_missing: Option<(&'d Node, OnMissing)>,
 }
 
+/// The most parts that stand in for one another.
+const MOST_SOURCES: usize = 16;
+
 /// The entries of a map.
 type Entries<'d> = &'d [(Node, Node)];
 
@@ -69,9 +72,9 @@ fn first_of<'d>(value: &mut Value<'d, '_>, entries: Entries<'d>, name: &'d Node,
         let cause = format!("`first_of` must be a list of parts, found {list}");
         return value.inner(list).reject(&cause, "write `first_of: [principal, client.network]`");
     };
-    if nodes.len() < 2 {
-        let cause = format!("`first_of` needs two parts at least, and holds {}", nodes.len());
-        return value.inner(name).reject(&cause, "add the part that stands in where the first is missing");
+    if !(2..=MOST_SOURCES).contains(&nodes.len()) {
+        let cause = format!("`first_of` needs 2 to {MOST_SOURCES} parts, and holds {}", nodes.len());
+        return value.inner(name).reject(&cause, "write the part, and those that stand in where it is missing");
     }
     let sources: Vec<_> = nodes.iter().map(|node| one_of(value, node)).collect();
     let sources = sources.into_iter().collect::<Option<Vec<_>>>()?;

@@ -4,6 +4,7 @@ use super::keys::KEY;
 use super::kinds::{Kind, RATE, SWITCH, UNITS, duration_text};
 use super::matchers::when;
 use super::node::{Span, quoted};
+use super::rules;
 use super::section::Section;
 use super::sense::{exact, may_meet};
 use super::table::MODE;
@@ -93,6 +94,7 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
         "entry: before identity is looked at, and kept; admitted: with the caller's rates, all or none",
         split,
     );
+    let cost = limit.optional("cost", "1", &UNITS, "units that a request takes here; what `costs` say by default");
     let max_keys = limit.field("max_keys", "100000", &POSITIVE, "keys that it holds");
     let when_full = limit.field("when_full", "overflow", &WHEN_FULL, "what a new key gets where it holds so many: an allowance shared with its wider network, the place of the key seen least recently, which is forgiven, or a 429");
     let advertise = limit.field("advertise", "false", &SWITCH, "whether clients may be told of it");
@@ -102,19 +104,25 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
     if !limit.is_clean() {
         return None;
     }
-    let (rate, burst, is_fixed, max_keys) = (rate?, burst?, is_fixed?, max_keys?);
+    let (rate, burst, is_fixed, max_keys, cost) = (rate?, burst?, is_fixed?, max_keys?, cost?);
     check_bounds(limit, rate, burst, is_fixed, max_keys)?;
+    let most = burst.unwrap_or(rate.count());
+    if cost.is_some_and(|cost| cost > most) {
+        let cause = format!("a request that costs so much never fits, since the limit holds {most}");
+        return limit.clash(&["cost"], cause, "write a lower cost, or a higher rate or burst");
+    }
     let read = Limit {
         name: name?.into(),
         when: when?.unwrap_or_default(),
         key: key?,
         rate,
-        burst: burst.unwrap_or(rate.count()),
+        burst: most,
         is_fixed,
         charge: charge?,
         max_keys: usize::try_from(max_keys).unwrap_or(usize::MAX),
         when_full: when_full?,
         advertise: advertise?,
+        cost,
         mode: mode?,
     };
     let name_span = limit.find_known("name").map_or(limit.span(), |(_, node)| node.span);
@@ -138,6 +146,14 @@ fn check_bounds(
     if window < Duration::from_millis(1) || window > 366 * DAY {
         let cause = format!("the window of a limit is from 1ms to 366 days, and this is {}", duration_text(window));
         return limit.clash(&["rate"], cause, "write a window within these bounds, such as 1s, 1h or 24h");
+    }
+    if is_fixed && window < Duration::from_secs(1) {
+        let cause = format!("a fixed window is at least 1s, and this is {}", duration_text(window));
+        return limit.clash(&["rate"], cause, "write a longer window, or `window: rolling`");
+    }
+    if !is_fixed && u128::from(rate.count()) > window.as_nanos() {
+        let cause = format!("more than one unit a nanosecond is no limit: {rate}");
+        return limit.clash(&["rate"], cause, "write a lower count, or a longer window");
     }
     let divides_a_day = DAY.as_nanos().is_multiple_of(window.as_nanos());
     let is_days = window <= 7 * DAY && window.as_nanos().is_multiple_of(DAY.as_nanos());
@@ -194,6 +210,11 @@ pub fn warn_of_unreachable(section: &mut Section<'_, '_>, limits: &[PlacedLimit]
             section.warn(*span, cause.into(), "write `charge: entry`, which comes before identity");
         }
     }
+}
+
+/// Notes limits that ask for a principal where it is several claims.
+pub fn refuse_principals(section: &mut Section<'_, '_>, limits: &[PlacedLimit]) {
+    limits.iter().for_each(|placed| rules::refuse_principal(section, &placed.limit.when, placed.span));
 }
 
 /// Notes names that stand twice.

@@ -65,7 +65,8 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         file.notes.mistakes.refuse_encoded_slashes();
     }
     limits::check(file, &limits.read);
-    if let Some(placed) = limits.read.iter().find(|placed| placed.counts_clients()).filter(|_| !file.has("client")) {
+    let says_where = client.as_ref().is_none_or(|client| client.says_where);
+    if let Some(placed) = limits.read.iter().find(|placed| placed.counts_clients()).filter(|_| !says_where) {
         let cause = "this limit counts by client, and nothing says where the client's address comes from".to_owned();
         file.warn(placed.span, cause, limits::SAY_WHERE);
     }
@@ -77,6 +78,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         if token.rules.principal.len() > 1 {
             rules::refuse_principals(file, &callers.rules.read);
             costs::refuse_principals(file, &costs.read);
+            limits::refuse_principals(file, &limits.read);
         }
     }
     let (token, callers, mode, paths) = (token?, callers?, mode?, paths?);
@@ -88,7 +90,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         skips_preflights: token.skips_preflights,
         callers: Arc::new(CallerRules::new(callers.base?, rules.collect())),
         costs: Costs::new(costs.whole()?.into_iter().map(|placed| placed.rule).collect()),
-        client: client?,
+        client: client?.rules,
         encoded_slash: paths,
         limits: limits.whole()?.into_iter().filter(|placed| placed.is_enabled).map(|placed| placed.limit).collect(),
         tells_quotas: response.quota_headers != QuotaHeaders::Off,

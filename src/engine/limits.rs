@@ -3,7 +3,7 @@
 use crate::decision::Verdict;
 use crate::policy::Mode;
 use crate::policy::facts::Facts;
-use crate::policy::limits::{ChargeAt, Limit};
+use crate::policy::limits::{ChargeAt, Lack, Limit};
 use crate::store::group::Charge;
 use crate::store::key::KeySpace;
 use crate::store::limit::{LimitTable, TableCounts};
@@ -37,6 +37,8 @@ pub struct Bill<'l> {
     pub entry: Charges<'l>,
     /// With the caller's rates.
     pub admitted: Charges<'l>,
+    /// The verdict that comes in place of the latter, where the request lacks what a limit counts by.
+    pub lack: Option<Verdict<'static>>,
 }
 
 impl Limits {
@@ -52,19 +54,31 @@ impl Limits {
         }
     }
 
-    /// What limits charge a request that costs `cost`.
+    /// What limits charge a request that costs `cost`. A preflight is charged by those that count by client alone.
     ///
     /// # Errors
     ///
-    /// The verdict on a request that lacks what an enforced limit counts by. One that is observed is passed over.
-    pub fn bill(&self, facts: &Facts<'_>, cost: u64) -> Result<Bill<'_>, Verdict<'static>> {
-        let mut bill = Bill { entry: Charges::new(), admitted: Charges::new() };
+    /// The verdict on a request that lacks what an enforced limit counts by at entry, or has too much of it. A limit that
+    /// is observed is passed over.
+    pub fn bill(&self, facts: &Facts<'_>, cost: u64, is_preflight: bool) -> Result<Bill<'_>, Verdict<'static>> {
+        let mut bill = Bill { entry: Charges::new(), admitted: Charges::new(), lack: None };
         for (number, built) in self.limits.iter().enumerate() {
+            if is_preflight && !built.limit.is_for_preflights() {
+                continue;
+            }
             let keys = match built.limit.keys(facts, self.ipv6_prefix, &built.space) {
                 Ok(Some(keys)) => keys,
-                Err(lack) if built.limit.mode == Mode::Enforce => return Err(built.limit.refusal(lack)),
+                Err(lack) if built.limit.mode == Mode::Enforce => {
+                    let verdict = built.limit.refusal(lack);
+                    if lack == Lack::TooLong || built.limit.charge != ChargeAt::Admitted {
+                        return Err(verdict);
+                    }
+                    bill.lack.get_or_insert(verdict);
+                    continue;
+                }
                 Ok(None) | Err(_) => continue,
             };
+            let cost = built.limit.cost.unwrap_or(cost);
             let is_observed = built.limit.mode == Mode::Observe;
             let is_advertised = built.limit.advertise;
             let charge = |cost| Charge {

@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 /// One of so many requests is looked at.
 const EACH: u64 = 16;
 
-/// So many looks are a round, and so many of them at one address a crowd.
+/// So many looks are a round. A crowd is an address that has so many looks more than all others: 19 of 20.
 const ROUND: u32 = 1000;
-const CROWD: u32 = 950;
+const CROWD: u32 = 900;
 
 /// Watches for one address that most requests share.
 #[derive(Debug, Default)]
@@ -23,7 +23,8 @@ pub struct Crowd {
 struct Round {
     address: Option<IpAddr>,
     looks: u32,
-    same: u32,
+    /// Looks at the address less looks at others: a majority keeps it above 0.
+    votes: u32,
     found: Option<IpAddr>,
 }
 
@@ -34,13 +35,9 @@ impl Crowd {
             return;
         }
         let Ok(mut round) = self.round.try_lock() else { return };
-        if round.looks == 0 {
-            round.address = Some(client);
-        }
-        round.looks += 1;
-        round.same += u32::from(round.address == Some(client));
+        round.vote(client);
         if round.looks == ROUND {
-            let found = round.address.filter(|address| round.same >= CROWD && is_private(*address));
+            let found = round.address.filter(|address| round.votes >= CROWD && is_private(*address));
             *round = Round { found, ..Round::default() };
         }
     }
@@ -48,6 +45,17 @@ impl Crowd {
     /// The private address that nearly all requests of the last round came from.
     pub fn found(&self) -> Option<IpAddr> {
         self.round.lock().unwrap_or_else(PoisonError::into_inner).found
+    }
+}
+
+impl Round {
+    fn vote(&mut self, client: IpAddr) {
+        self.looks += 1;
+        match (self.address == Some(client), self.votes) {
+            (true, votes) => self.votes = votes + 1,
+            (false, 0) => (self.address, self.votes) = (Some(client), 1),
+            (false, votes) => self.votes = votes - 1,
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Limit {
     pub when_full: WhenFull,
     /// Whether clients are told of it.
     pub advertise: bool,
+    /// What a request costs here, if it is not what `costs` say.
+    pub cost: Option<u64>,
     /// Whether it is enforced.
     pub mode: Mode,
 }
@@ -123,6 +125,11 @@ impl Limit {
         self.sources().any(Source::is_client)
     }
 
+    /// Whether it counts by nothing but the client: then it is for preflights as well.
+    pub fn is_for_preflights(&self) -> bool {
+        self.sources().all(Source::is_client)
+    }
+
     fn sources(&self) -> impl Iterator<Item = &Source> {
         self.key.iter().flat_map(|part| &part.first_of)
     }
@@ -138,14 +145,7 @@ impl Limit {
             parts.push(found);
         }
         let key = space.key_of(parts.iter().flat_map(|found| [Some(&found.source[..]), found.value.as_deref()]));
-        let wider: SmallVec<[_; 4]> =
-            parts.iter().map(|found| found.value.as_ref().map(|value| value.wider())).collect();
-        let is_client = parts.iter().any(|found| matches!(found.value, Some(Part::Network(..))));
-        let shared = || {
-            let parts = parts.iter().zip(&wider);
-            space.key_of(parts.flat_map(|(found, wider)| [Some(&found.source[..]), wider.as_deref()]))
-        };
-        Ok(Some(Keys { key, wider: if is_client { shared() } else { Key::SHARED } }))
+        Ok(Some(Keys { key, wider: shared(&parts, space) }))
     }
 
     /// The verdict on a request that lacks what the limit counts by.
@@ -177,14 +177,17 @@ impl Part<'_> {
     fn network(network: IpNet) -> Self {
         Self::Network(network, network::bytes(network))
     }
+}
 
-    /// What it shares an allowance by, where there is no room for its own: a client, by a wider network.
-    fn wider(&self) -> Part<'_> {
-        match self {
-            Self::Text(text) => Part::Text(Cow::Borrowed(text)),
-            Self::Network(network, _) => Part::network(network::wider(*network)),
-        }
-    }
+/// What a key shares an allowance by, where there is no room for its own: its client's wider network and nothing that a
+/// client can make up, or all others.
+fn shared(parts: &[Found<'_>], space: &KeySpace) -> Key {
+    let networks = parts.iter().filter_map(|found| match found.value {
+        Some(Part::Network(network, _)) => Some(network::bytes(network::wider(network))),
+        _ => None,
+    });
+    let networks: SmallVec<[_; 2]> = networks.collect();
+    if networks.is_empty() { Key::SHARED } else { space.key_of(networks.iter().map(|network| Some(&network[..]))) }
 }
 
 impl std::ops::Deref for Part<'_> {
@@ -238,13 +241,17 @@ impl Source {
 
 /// The value of a field that has exactly one: of several, nobody says which counts.
 fn only<'f>(facts: &'f Facts<'_>, field: &Field) -> Option<Cow<'f, [u8]>> {
+    /// The largest integer up to which every integer is a double of its own, 2^53 - 1.
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
     let (mut found, mut count) = (None, 0);
     facts.any(field, |value| {
         count += 1;
         found = match value {
             Value::Text(text) => Some(Cow::Borrowed(text)),
             Value::Bool(bool) => Some(Cow::Borrowed(if bool { &b"true"[..] } else { b"false" })),
-            Value::Number(number) if number.fract() == 0.0 => Some(Cow::Owned(format!("{number}").into_bytes())),
+            Value::Number(number) if number.fract() == 0.0 && number.abs() <= LARGEST => {
+                Some(Cow::Owned((number as i64).to_string().into_bytes()))
+            }
             Value::Number(_) | Value::Other => None,
         };
         false

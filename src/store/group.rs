@@ -90,7 +90,7 @@ impl Charge<'_> {
     fn place(&self, may_take: bool, now: Moment) -> Place<'_> {
         match may_take && self.cost > 0 {
             true => self.table.place(self.key, self.wider, now),
-            false => self.table.look(self.key),
+            false => self.table.look(self.key, self.wider),
         }
     }
 

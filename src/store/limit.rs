@@ -38,7 +38,7 @@ pub(crate) struct LimitTable {
     max_keys: usize,
     when_full: WhenFull,
     shards: Box<[Mutex<Table>]>,
-    overflow: Mutex<HashTable<Entry>>,
+    overflow: Mutex<Table>,
     /// Keys in all shards, those that a request has reserved room for included.
     live: AtomicUsize,
     counts: Counts,
@@ -79,6 +79,8 @@ pub struct TableCounts {
     pub overflowed: u64,
     /// Requests that were refused, because there was no room.
     pub refused: u64,
+    /// Allowances that are shared, because there was no room.
+    pub shared: usize,
 }
 
 /// The place of one key's allowance, locked.
@@ -97,7 +99,7 @@ enum Room<'l> {
     /// It is not, and may take the place of another key.
     Taken(MutexGuard<'l, Table>),
     /// It shares an allowance.
-    Shared(MutexGuard<'l, HashTable<Entry>>, Key),
+    Shared(MutexGuard<'l, Table>, Key),
     /// There is none.
     None,
     /// It is only looked at.
@@ -122,11 +124,12 @@ impl LimitTable {
     /// `when_full`, sharing by `wider`.
     pub(crate) fn place(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
         let mut table = self.lock(key);
-        if let Some(entry) = table.entries.find(key.bucket(), |entry| entry.key == key) {
+        if let Some(entry) = table.find_mut(key) {
+            entry.seen = now.monotonic;
             let level = entry.level;
             return Place { limit: self, key, room: Room::Known(table), level };
         }
-        if self.reserve() || table.reclaim(self, now) {
+        if self.reserve() || self.reclaim(&mut table, now) {
             return Place { limit: self, key, room: Room::Reserved(table), level: Level::default() };
         }
         match self.when_full {
@@ -144,18 +147,18 @@ impl LimitTable {
         }
     }
 
-    /// The level of `key`, without a place for it.
-    pub(crate) fn look(&self, key: Key) -> Place<'_> {
-        let table = self.lock(key);
-        let level =
-            table.entries.find(key.bucket(), |entry| entry.key == key).map_or(Level::default(), |entry| entry.level);
+    /// The level of `key`, without a place for it: where there is no room for it, of what it would share.
+    pub(crate) fn look(&self, key: Key, wider: Key) -> Place<'_> {
+        let known = self.lock(key).level(key);
+        let shares =
+            known.is_none() && self.when_full == WhenFull::Overflow && self.live.load(Relaxed) >= self.max_keys;
+        let level = if shares { self.shared(&self.lock_overflow(), wider).1 } else { known.unwrap_or_default() };
         Place { limit: self, key, room: Room::Unasked, level }
     }
 
     /// Changes the level of `key`, if it has one of its own.
     pub(crate) fn change(&self, key: Key, change: impl Fn(Level) -> Level) {
-        let mut table = self.lock(key);
-        if let Some(entry) = table.entries.find_mut(key.bucket(), |entry| entry.key == key) {
+        if let Some(entry) = self.lock(key).find_mut(key) {
             entry.level = change(entry.level);
         }
     }
@@ -163,37 +166,45 @@ impl LimitTable {
     /// The allowance that `key` shares with others of its wider network.
     fn share(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
         self.counts.overflowed.fetch_add(1, Relaxed);
-        let mut shared = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared.len() >= WIDER.min(self.max_keys) {
-            shared.retain(|entry| !self.meter.is_full(entry.level, now));
+        let mut overflow = self.lock_overflow();
+        if overflow.level(wider).is_none() && overflow.entries.len() >= self.most_shared() {
+            overflow.reclaim(&self.meter, now);
         }
-        let find = |key: Key| shared.find(key.bucket(), |entry| entry.key == key).map(|entry| entry.level);
-        let (wider, level) = match find(wider) {
+        let (wider, level) = self.shared(&overflow, wider);
+        Place { limit: self, key, room: Room::Shared(overflow, wider), level }
+    }
+
+    /// By what keys of a wider network share, and what that holds: by their network, or where there are too many, by all.
+    fn shared(&self, overflow: &Table, wider: Key) -> (Key, Level) {
+        match overflow.level(wider) {
             Some(level) => (wider, level),
-            None if shared.len() < WIDER.min(self.max_keys) => (wider, Level::default()),
-            None => (Key::SHARED, find(Key::SHARED).unwrap_or_default()),
-        };
-        Place { limit: self, key, room: Room::Shared(shared, wider), level }
+            None if overflow.entries.len() < self.most_shared() => (wider, Level::default()),
+            None => (Key::SHARED, overflow.level(Key::SHARED).unwrap_or_default()),
+        }
+    }
+
+    fn most_shared(&self) -> usize {
+        WIDER.min(self.max_keys)
     }
 
     fn reserve(&self) -> bool {
         self.live.fetch_update(Relaxed, Relaxed, |live| (live < self.max_keys).then_some(live + 1)).is_ok()
     }
 
-    /// Drops allowances that are full, a shard at a time.
+    fn reclaim(&self, table: &mut Table, now: Moment) -> bool {
+        let found = table.reclaim(&self.meter, now);
+        self.counts.evicted.fetch_add(found.into(), Relaxed);
+        found
+    }
+
+    /// Drops allowances that are full, holding a lock for a few buckets at a time, and lets a shard that has become too
+    /// large shrink, which moves what lives in it.
     pub(crate) fn trim(&self, now: Moment) {
         for shard in &self.shards {
-            let mut table = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = table.entries.len();
-            table.entries.retain(|entry| !self.meter.is_full(entry.level, now));
-            self.live.fetch_sub(before - table.entries.len(), Relaxed);
-            if table.entries.len() < table.entries.capacity() / 4 {
-                let wanted = table.entries.len() * 2;
-                table.entries.shrink_to(wanted, |entry| entry.key.bucket());
-            }
+            let dropped = trim(shard, &self.meter, now);
+            self.live.fetch_sub(dropped, Relaxed);
         }
-        let mut shared = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.retain(|entry| !self.meter.is_full(entry.level, now));
+        trim(&self.overflow, &self.meter, now);
     }
 
     pub(crate) fn counts(&self) -> TableCounts {
@@ -204,28 +215,72 @@ impl LimitTable {
             forgiven: forgiven.load(Relaxed),
             overflowed: overflowed.load(Relaxed),
             refused: refused.load(Relaxed),
+            shared: self.lock_overflow().entries.len(),
         }
     }
 
     fn lock(&self, key: Key) -> MutexGuard<'_, Table> {
-        self.shards[key.part(self.shards.len())].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards[key.part(self.shards.len())])
+    }
+
+    fn lock_overflow(&self) -> MutexGuard<'_, Table> {
+        lock(&self.overflow)
     }
 }
 
+/// A panic under the lock leaves an entry whole, so a poisoned table goes on: one request's fault harms no other.
+fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Drops what is full in one table, and says how many.
+fn trim(table: &Mutex<Table>, meter: &Meter, now: Moment) -> usize {
+    let (mut left, mut dropped) = (lock(table).entries.num_buckets(), 0);
+    while left > 0 {
+        let step = left.min(STEP);
+        dropped += lock(table).sweep(step, meter, now, usize::MAX);
+        left -= step;
+    }
+    lock(table).shrink();
+    dropped
+}
+
 impl Table {
+    fn level(&self, key: Key) -> Option<Level> {
+        self.entries.find(key.bucket(), |entry| entry.key == key).map(|entry| entry.level)
+    }
+
+    fn find_mut(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.find_mut(key.bucket(), |entry| entry.key == key)
+    }
+
     /// Drops one full allowance of those in sight, for another to take its room.
-    fn reclaim(&mut self, limit: &LimitTable, now: Moment) -> bool {
-        for _ in 0..STEP.min(self.entries.num_buckets()) {
+    fn reclaim(&mut self, meter: &Meter, now: Moment) -> bool {
+        self.sweep(STEP, meter, now, 1) > 0
+    }
+
+    /// Looks at the next `buckets` buckets and drops up to `most` full allowances among them. It says how many.
+    fn sweep(&mut self, buckets: usize, meter: &Meter, now: Moment, most: usize) -> usize {
+        let mut dropped = 0;
+        for _ in 0..buckets.min(self.entries.num_buckets()) {
             self.cursor = (self.cursor + 1) % self.entries.num_buckets();
             if let Ok(entry) = self.entries.get_bucket_entry(self.cursor)
-                && limit.meter.is_full(entry.get().level, now)
+                && meter.is_full(entry.get().level, now)
             {
                 entry.remove();
-                limit.counts.evicted.fetch_add(1, Relaxed);
-                return true;
+                dropped += 1;
+                if dropped == most {
+                    break;
+                }
             }
         }
-        false
+        dropped
+    }
+
+    fn shrink(&mut self) {
+        if self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(self.entries.len() * 2, |entry| entry.key.bucket());
+        }
     }
 
     /// Drops the key that was seen least recently of those that were just looked at for room.
@@ -243,14 +298,11 @@ impl Table {
     }
 
     fn put(&mut self, key: Key, level: Level, seen: u64) {
-        put(&mut self.entries, Entry { key, level, seen });
-    }
-}
-
-fn put(entries: &mut HashTable<Entry>, new: Entry) {
-    match entries.entry(new.key.bucket(), |entry| entry.key == new.key, |entry| entry.key.bucket()) {
-        Slot::Occupied(mut entry) => *entry.get_mut() = new,
-        Slot::Vacant(entry) => drop(entry.insert(new)),
+        let new = Entry { key, level, seen };
+        match self.entries.entry(key.bucket(), |entry| entry.key == key, |entry| entry.key.bucket()) {
+            Slot::Occupied(mut entry) => *entry.get_mut() = new,
+            Slot::Vacant(entry) => drop(entry.insert(new)),
+        }
     }
 }
 
@@ -269,7 +321,7 @@ impl Place<'_> {
                 table.evict(self.limit);
                 table.put(key, level, seen);
             }
-            Room::Shared(mut shared, wider) => put(&mut shared, Entry { key: wider, level, seen }),
+            Room::Shared(mut overflow, wider) => overflow.put(wider, level, seen),
             Room::None | Room::Unasked => {}
         }
     }
