@@ -206,10 +206,10 @@ fn whole<'d>(
     match on_missing {
         Some((name, _)) if first_of.iter().any(is_client) => {
             let cause = "where the client's address is missing, the section `client` says what holds";
-            return value.inner(name).reject(cause, "remove it, and write `client: { on_missing: refuse }` or `peer`");
+            value.inner(name).reject(cause, "remove it, and write `client: { on_missing: refuse }` or `peer`")
         }
         Some((name, _)) if first_of.iter().any(is_always_there) => {
-            return value.inner(name).reject("every request has this part", "remove `on_missing`");
+            value.inner(name).reject("every request has this part", "remove `on_missing`")
         }
         None if first_of.iter().all(is_for_clients_to_leave_out) => {
             let part = if first_of.len() > 1 { "first_of: [...], ".into() } else { format!("{}: {{ ", at.as_text()?) };
