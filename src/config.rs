@@ -5,6 +5,7 @@ mod client;
 mod costs;
 mod diagnostics;
 mod identity;
+mod key_options;
 mod keys;
 mod kinds;
 mod limits;

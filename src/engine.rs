@@ -123,7 +123,7 @@ impl Engine {
 
     /// What comes before identity: what rules need to decide, the keys of limits, and what these charge at entry, which
     /// is kept whatever becomes of the request.
-    #[allow(clippy::result_large_err, reason = "a decision is handed up one call, and not kept")]
+    #[allow(clippy::result_large_err, reason = "a box would be an allocation for each request that is refused")]
     fn enter<'r>(
         &self,
         cost: Option<u64>,

@@ -1,12 +1,14 @@
-//! Reads what a limit counts by: parts of a request, each with what holds where it is missing.
+//! Reads what a limit counts by: parts of a request, alone, in a list, or one that stands in for another.
 
-use super::kinds::{Kind, word};
-use super::node::{Node, Tree, quoted};
+use super::key_options::{
+    OPTIONS, Options, is_always_there, is_client, is_option, options, options_of, spelled, whole,
+};
+use super::kinds::Kind;
+use super::node::{Node, Tree};
 use super::sources::source;
 use super::suggest::suggest;
-use super::value::{Value, Words};
-use crate::policy::facts::Field;
-use crate::policy::limits::{KeyPart, OnMissing, Source};
+use super::value::Value;
+use crate::policy::limits::{KeyPart, Source};
 
 pub const KEY: Kind<Vec<KeyPart>> = Kind::Is(
     "a part of the request, a list of parts, or `[]` for everybody",
@@ -14,19 +16,8 @@ pub const KEY: Kind<Vec<KeyPart>> = Kind::Is(
     key,
 );
 
-const OPTIONS: [&str; 2] = ["normalize", "on_missing"];
-
-const NORMALIZE: [(&str, ()); 1] = [("identity", ())];
-
-const ON_MISSING: [(&str, OnMissing); 3] =
-    [("shared", OnMissing::Shared), ("refuse", OnMissing::Refuse), ("skip", OnMissing::Skip)];
-
-/// What is said of a part, each with the name that it stands behind.
-#[derive(Default)]
-struct Options<'d> {
-    normalize: Option<&'d Node>,
-    on_missing: Option<(&'d Node, OnMissing)>,
-}
+/// The most parts that stand in for one another; more than anybody needs.
+const MOST: usize = 16;
 
 /// The most parts that stand in for one another.
 const MOST_SOURCES: usize = 16;
@@ -75,6 +66,10 @@ fn first_of<'d>(value: &mut Value<'d, '_>, entries: Entries<'d>, name: &'d Node,
     if !(2..=MOST_SOURCES).contains(&nodes.len()) {
         let cause = format!("`first_of` needs 2 to {MOST_SOURCES} parts, and holds {}", nodes.len());
         return value.inner(name).reject(&cause, "write the part, and those that stand in where it is missing");
+    }
+    if nodes.len() > MOST {
+        let cause = format!("`first_of` holds {} parts", nodes.len());
+        return value.inner(name).reject(&cause, &format!("keep it to {MOST}"));
     }
     let sources: Vec<_> = nodes.iter().map(|node| one_of(value, node)).collect();
     let sources = sources.into_iter().collect::<Option<Vec<_>>>()?;
@@ -138,124 +133,4 @@ fn several<'d, T>(value: &mut Value<'d, '_>, entries: Entries<'d>, first: &'d No
             value.inner(second).reject(&cause, hint)
         }
     }
-}
-
-fn options_of<'d>(value: &mut Value<'d, '_>, name: &Node, node: &'d Node) -> Option<Options<'d>> {
-    match &node.tree {
-        Tree::Map(entries) => options(value, entries),
-        Tree::Null => Some(Options::default()),
-        _ => {
-            let cause = format!("the options of {} are a map, found {node}", spelled(name));
-            value.inner(node).reject(&cause, "write `{ on_missing: refuse }`")
-        }
-    }
-}
-
-fn options<'d>(value: &mut Value<'d, '_>, entries: impl IntoIterator<Item = &'d (Node, Node)>) -> Option<Options<'d>> {
-    let mut options = Options::default();
-    for (name, node) in entries {
-        let is_new = match name.as_text() {
-            Some("normalize") => {
-                option(value, "normalize", node, &NORMALIZE, "the names of accounts become one spelling")?;
-                options.normalize.replace(name).is_none()
-            }
-            Some("on_missing") => {
-                let about = "shared: one allowance for all that lack it; refuse: 400; skip: no limit";
-                let read = option(value, "on_missing", node, &ON_MISSING, about)?;
-                options.on_missing.replace((name, read)).is_none()
-            }
-            text => {
-                let hint = match suggest(text.unwrap_or_default(), OPTIONS) {
-                    Some(option) => format!("did you mean `{option}`?"),
-                    None => "the options of a part are normalize and on_missing".into(),
-                };
-                return value.inner(name).reject(&format!("{} is no option of a part", spelled(name)), &hint);
-            }
-        };
-        if !is_new {
-            let cause = format!("{} stands here twice", spelled(name));
-            return value.inner(name).reject(&cause, "keep one of the two");
-        }
-    }
-    Some(options)
-}
-
-/// Reads what is said of a part in one word.
-fn option<'d, T: Clone>(
-    value: &mut Value<'d, '_>,
-    name: &str,
-    node: &'d Node,
-    meanings: &[(&str, T)],
-    about: &str,
-) -> Option<T> {
-    let known: Vec<_> = meanings.iter().map(|(word, _)| *word).collect();
-    let wanted = if let [word] = &known[..] { format!("`{word}`") } else { format!("one of {}", known.join(", ")) };
-    let advice = format!("write `{name}: {}` ({about})", known[0]);
-    let words = Words { path: format!("{}.{name}", value.path()), wanted, advice };
-    word(&mut value.option(node, &words), meanings)
-}
-
-/// A part with its options, of which a header, a body and a claim have to state what holds where they are missing. `at`
-/// is where the part stands.
-fn whole<'d>(
-    value: &mut Value<'d, '_>,
-    at: &'d Node,
-    first_of: Vec<Source>,
-    Options { normalize, on_missing }: Options<'d>,
-) -> Option<KeyPart> {
-    if let Some(name) = normalize.filter(|_| !first_of.iter().any(may_name_an_account)) {
-        return value.inner(name).reject("this part does not hold the name of an account", "remove `normalize`");
-    }
-    match on_missing {
-        Some((name, _)) if first_of.iter().any(is_client) => {
-            let cause = "where the client's address is missing, the section `client` says what holds";
-            return value.inner(name).reject(cause, "remove it, and write `client: { on_missing: refuse }` or `peer`");
-        }
-        Some((name, _)) if first_of.iter().any(is_always_there) => {
-            return value.inner(name).reject("every request has this part", "remove `on_missing`");
-        }
-        None if first_of.iter().all(is_for_clients_to_leave_out) => {
-            let part = if first_of.len() > 1 { "first_of: [...], ".into() } else { format!("{}: {{ ", at.as_text()?) };
-            let end = if first_of.len() > 1 { "" } else { " }" };
-            let hint = format!(
-                "write `{{ {part}on_missing: refuse{end} }}` (400), `shared` (one allowance for all that lack it) or \
-                 `skip` (no limit)"
-            );
-            value.inner(at).reject("this may be missing from a request, and nothing says what holds then", &hint)
-        }
-        _ => Some(KeyPart {
-            first_of,
-            normalize: normalize.is_some(),
-            on_missing: on_missing.map_or(OnMissing::Shared, |(_, on_missing)| on_missing),
-        }),
-    }
-}
-
-fn is_option(name: &Node) -> bool {
-    name.as_text().is_some_and(|name| OPTIONS.contains(&name))
-}
-
-fn is_client(source: &Source) -> bool {
-    matches!(source, Source::ClientAddress | Source::ClientNetwork)
-}
-
-fn is_always_there(source: &Source) -> bool {
-    matches!(source, Source::Field(Field::Host | Field::Method | Field::Path))
-}
-
-fn may_name_an_account(source: &Source) -> bool {
-    !is_client(source) && !is_always_there(source)
-}
-
-fn is_for_clients_to_leave_out(source: &Source) -> bool {
-    match source {
-        Source::BodyJson(_) | Source::BodyForm(_) => true,
-        Source::Field(field) => matches!(field, Field::Header(_) | Field::Claim(_)),
-        Source::ClientAddress | Source::ClientNetwork => false,
-    }
-}
-
-/// What stands there, for a message.
-fn spelled(node: &Node) -> String {
-    node.as_text().map_or_else(|| node.to_string(), quoted)
 }
