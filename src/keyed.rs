@@ -91,7 +91,7 @@ impl KeyedLimiter {
     /// the wait is a second.
     pub fn check(&self, key: impl AsRef<[u8]>, rate: Rate, cost: u64, now: Now) -> Result<Held, Exceeded> {
         let (meter, now) = (meter(rate), moment(now));
-        let (key, wider) = (self.key(Some(key.as_ref()), rate), self.key(None, rate));
+        let (key, wider) = (self.key(Some(key.as_ref()), rate), || self.key(None, rate));
         let place = if cost == 0 { self.table.look(key, wider) } else { self.table.place(key, wider, now) };
         if !place.is_room() {
             return Err(Exceeded { retry_after: Some(Duration::from_secs(1)) });
@@ -109,7 +109,11 @@ impl KeyedLimiter {
 
     /// What `key` has left at `rate`, without taking anything.
     pub fn peek(&self, key: impl AsRef<[u8]>, rate: Rate, now: Now) -> Held {
-        held(meter(rate), self.table.look(self.key(Some(key.as_ref()), rate), self.key(None, rate)).level, moment(now))
+        held(
+            meter(rate),
+            self.table.look(self.key(Some(key.as_ref()), rate), || self.key(None, rate)).level,
+            moment(now),
+        )
     }
 
     /// Gives back `cost` units that were taken, exactly, whatever happened meanwhile: an allowance never holds more than

@@ -4,7 +4,7 @@ use crate::decision::Verdict;
 use crate::policy::Mode;
 use crate::policy::facts::Facts;
 use crate::policy::limits::{ChargeAt, Lack, Limit};
-use crate::store::group::Charge;
+use crate::store::group::{Charge, Wider};
 use crate::store::key::KeySpace;
 use crate::store::limit::{LimitTable, TableCounts};
 use crate::store::meter::{Meter, Moment};
@@ -87,7 +87,7 @@ impl Limits {
                 table: &built.table,
                 rate: built.limit.rate,
                 key: keys.key,
-                wider: keys.wider,
+                wider: Wider { space: &built.space, networks: keys.wider.clone() },
                 cost,
                 taken_before: 0,
                 is_observed,

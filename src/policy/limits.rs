@@ -105,11 +105,11 @@ pub(crate) enum Lack {
 }
 
 /// What a request is counted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub key: Key,
-    /// What it shares an allowance by, where there is no room for its own.
-    pub wider: Key,
+    /// The wider networks of its clients, by which it shares where there is no room for its own: what a client can make
+    /// up is none of it.
+    pub wider: SmallVec<[[u8; 18]; 1]>,
 }
 
 impl Limit {
@@ -145,7 +145,11 @@ impl Limit {
             parts.push(found);
         }
         let key = space.key_of(parts.iter().flat_map(|found| [Some(&found.source[..]), found.value.as_deref()]));
-        Ok(Some(Keys { key, wider: shared(&parts, space) }))
+        let networks = parts.iter().filter_map(|found| match found.value {
+            Some(Part::Network(network, _)) => Some(network::bytes(network::wider(network))),
+            _ => None,
+        });
+        Ok(Some(Keys { key, wider: networks.collect() }))
     }
 
     /// The verdict on a request that lacks what the limit counts by.
@@ -177,17 +181,6 @@ impl Part<'_> {
     fn network(network: IpNet) -> Self {
         Self::Network(network, network::bytes(network))
     }
-}
-
-/// What a key shares an allowance by, where there is no room for its own: its client's wider network and nothing that a
-/// client can make up, or all others.
-fn shared(parts: &[Found<'_>], space: &KeySpace) -> Key {
-    let networks = parts.iter().filter_map(|found| match found.value {
-        Some(Part::Network(network, _)) => Some(network::bytes(network::wider(network))),
-        _ => None,
-    });
-    let networks: SmallVec<[_; 2]> = networks.collect();
-    if networks.is_empty() { Key::SHARED } else { space.key_of(networks.iter().map(|network| Some(&network[..]))) }
 }
 
 impl std::ops::Deref for Part<'_> {

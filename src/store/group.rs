@@ -6,7 +6,7 @@
 use crate::decision::{By, Quota, Refused, Taken};
 use crate::rate::Rate;
 use crate::store::gcra::Fit;
-use crate::store::key::Key;
+use crate::store::key::{Key, KeySpace};
 use crate::store::limit::{LimitTable, Place};
 use crate::store::memory::MemoryStore;
 use crate::store::meter::{Level, Moment};
@@ -24,7 +24,7 @@ pub(crate) struct Charge<'l> {
     pub rate: Rate,
     pub key: Key,
     /// What new keys share by, where the table is full.
-    pub wider: Key,
+    pub wider: Wider<'l>,
     pub cost: u64,
     /// Units that it took before, at entry, and takes again where the request comes again.
     pub taken_before: u64,
@@ -34,6 +34,22 @@ pub(crate) struct Charge<'l> {
     pub is_advertised: bool,
     /// Whether they are to be told of what this charge leaves of it.
     pub is_told: bool,
+}
+
+/// What a key shares an allowance by, where there is no room for its own: its client's wider networks, or with all.
+#[derive(Clone)]
+pub(crate) struct Wider<'l> {
+    pub space: &'l KeySpace,
+    pub networks: SmallVec<[[u8; 18]; 1]>,
+}
+
+impl Wider<'_> {
+    fn key(&self) -> Key {
+        match self.networks.is_empty() {
+            true => Key::SHARED,
+            false => self.space.key_of(self.networks.iter().map(|network| Some(&network[..]))),
+        }
+    }
 }
 
 /// Units that a request asks of a caller's rates.
@@ -89,8 +105,8 @@ impl Charge<'_> {
     /// what costs nothing.
     fn place(&self, may_take: bool, now: Moment) -> Place<'_> {
         match may_take && self.cost > 0 {
-            true => self.table.place(self.key, self.wider, now),
-            false => self.table.look(self.key, self.wider),
+            true => self.table.place(self.key, || self.wider.key(), now),
+            false => self.table.look(self.key, || self.wider.key()),
         }
     }
 

@@ -122,7 +122,7 @@ impl LimitTable {
 
     /// Locks the place of `key`. A key that is not known finds room for itself; where there is none it goes by
     /// `when_full`, sharing by `wider`.
-    pub(crate) fn place(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
+    pub(crate) fn place(&self, key: Key, wider: impl FnOnce() -> Key, now: Moment) -> Place<'_> {
         let mut table = self.lock(key);
         if let Some(entry) = table.find_mut(key) {
             entry.seen = now.monotonic;
@@ -142,17 +142,17 @@ impl LimitTable {
             }
             WhenFull::Overflow | WhenFull::Evict => {
                 drop(table);
-                self.share(key, wider, now)
+                self.share(key, wider(), now)
             }
         }
     }
 
     /// The level of `key`, without a place for it: where there is no room for it, of what it would share.
-    pub(crate) fn look(&self, key: Key, wider: Key) -> Place<'_> {
+    pub(crate) fn look(&self, key: Key, wider: impl FnOnce() -> Key) -> Place<'_> {
         let known = self.lock(key).level(key);
         let shares =
             known.is_none() && self.when_full == WhenFull::Overflow && self.live.load(Relaxed) >= self.max_keys;
-        let level = if shares { self.shared(&self.lock_overflow(), wider).1 } else { known.unwrap_or_default() };
+        let level = if shares { self.shared(&self.lock_overflow(), wider()).1 } else { known.unwrap_or_default() };
         Place { limit: self, key, room: Room::Unasked, level }
     }
 
