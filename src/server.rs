@@ -11,7 +11,8 @@ use crate::policy::counts::Counted;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
 use crate::server::worker::Workers;
-use crate::telemetry::{report_counts, report_crowd};
+use crate::telemetry::{report_counts, report_crowd, report_tables};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::num::NonZeroUsize;
@@ -84,6 +85,7 @@ pub async fn run(
     drop(listener);
     drain(workers, stopping, health, left).await;
     report_counts(&mut Counted::default(), ext_authz.engine.policy().counts.read());
+    report_tables(&mut HashMap::new(), ext_authz.engine.limit_counts());
     ended
 }
 
@@ -121,7 +123,7 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
 /// Sweeps on a thread of its own, so that connections are accepted meanwhile, and reports what requests lacked.
 async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
-    let (mut reported, mut crowd) = (Counted::default(), None);
+    let (mut reported, mut crowd, mut tables) = (Counted::default(), None, HashMap::new());
     loop {
         every.tick().await;
         let sweeping = Arc::clone(ext_authz);
@@ -131,6 +133,7 @@ async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
         let policy = ext_authz.engine.policy();
         report_counts(&mut reported, policy.counts.read());
         report_crowd(&mut crowd, policy.crowd.found());
+        report_tables(&mut tables, ext_authz.engine.limit_counts());
     }
 }
 

@@ -9,7 +9,9 @@ use crate::decision::{Decision, Verdict};
 use crate::policy::counts::Counted;
 use crate::request::Request;
 use crate::store::key::KeySpace;
+use crate::store::limit::TableCounts;
 use crate::token::{Identity, TokenRules};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use tracing::{debug, info, warn};
 
@@ -90,6 +92,22 @@ pub fn report_crowd(reported: &mut Option<IpAddr>, found: Option<IpAddr>) {
         warn!(%address, hint, "nearly all requests come from one private address");
     }
     *reported = found;
+}
+
+/// Reports limits whose tables were full, with numbers since the start, unless these were `reported` before.
+pub fn report_tables<'l>(
+    reported: &mut HashMap<String, TableCounts>,
+    tables: impl Iterator<Item = (&'l str, TableCounts)>,
+) {
+    let pressure = |counts: &TableCounts| [counts.forgiven, counts.overflowed, counts.refused];
+    for (limit, counts) in tables {
+        let before = reported.insert(limit.to_owned(), counts).unwrap_or_default();
+        if pressure(&counts) != pressure(&before) {
+            let TableCounts { live, forgiven, overflowed, refused, shared, .. } = counts;
+            let hint = "raise max_keys, or look for who makes up keys";
+            warn!(limit, live, forgiven, overflowed, refused, shared, hint, "the table of a limit was full");
+        }
+    }
 }
 
 /// Why a request was refused, for operators.

@@ -85,6 +85,20 @@ fn clients_behind_one_proxy_are_told_apart_and_forged_addresses_are_not_believed
     );
 }
 
+/// What a full table does to clients is counted, and the log says so.
+#[test]
+fn a_full_table_is_reported() {
+    let limits = "client: { address: { rpc_metadata: x-client-ip } }\nlimits: [{ name: tiny, key: client.network, rate: 5/24h, max_keys: 1, when_full: refuse }]\n";
+    let config = format!("{}{limits}", PLAIN.replace("prefixes:", "missing: allow, prefixes:"));
+    let mut mesh = Mesh::patched(&config, &[BEHIND_A_PROXY]);
+    assert_eq!(from(&mesh, "198.51.100.1", None).status, 200);
+    let refused = from(&mesh, "198.51.100.2", None);
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    assert!(super::mesh::must(mesh.tollgate.stop()).success());
+    let record = mesh.logged("the report", |record| record["limit"] == "tiny" && record["level"] == "WARN");
+    assert_eq!((&record["live"], &record["refused"], &record["forgiven"]), (&json!(1), &json!(1), &json!(0)));
+}
+
 #[test]
 fn costs_and_plans() {
     let config = "
