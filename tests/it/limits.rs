@@ -1,6 +1,6 @@
 //! Limits: keys, charges, windows, bounded tables, and how they go together with the caller's rates.
 
-use crate::identity::object;
+use crate::asking::ask;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -10,7 +10,6 @@ use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::policy::crowd::Crowd;
-use tollgate::request::Request;
 use tollgate::{Decision, ManualClock, Verdict};
 
 const HEAD: &str = "token: { prefixes: [\"r:\"], missing: allow }\nclient: { address: peer }\n";
@@ -36,29 +35,7 @@ impl Bench {
 
     /// Decides a request in short: 200, or what refused it and the wait in nanoseconds.
     fn ask(&self, request: &Value) -> String {
-        let text = |key: &str| request[key].as_str().unwrap_or_default().as_bytes();
-        let pairs = |key: &str| -> Vec<(&[u8], &[u8])> {
-            let pairs = request[key].as_object().into_iter().flatten();
-            pairs.map(|(name, value)| (name.as_bytes(), value.as_str().unwrap().as_bytes())).collect()
-        };
-        let metadata = match &request["claims"] {
-            Value::Null => json!({}),
-            Value::String(failure) => json!({"jwt_failure": {"code": 3, "message": failure}}),
-            claims => json!({"jwt_payload": claims}),
-        };
-        let metadata = json!({"envoy.filters.http.jwt_authn": metadata});
-        let request = Request {
-            method: text("method"),
-            path: text("path"),
-            host: text("host"),
-            headers: pairs("headers"),
-            peer: text("peer"),
-            context: pairs("context"),
-            body: text("body"),
-            metadata: object(&metadata),
-            ..Request::default()
-        };
-        describe(&self.engine.check(&request, &self.engine.token().identify(&request)))
+        ask(&self.engine, request, &request["claims"], describe)
     }
 
     #[track_caller]

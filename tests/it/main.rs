@@ -1,6 +1,8 @@
 //! The integration tests, one binary: the library's rules here, the service's from `config` on.
 
 #[cfg(feature = "server")]
+mod asking;
+#[cfg(feature = "server")]
 mod body;
 #[cfg(feature = "server")]
 mod burst;

@@ -1,11 +1,10 @@
 //! What the policy makes of a request: matchers, caller rules, costs, preflights, observe mode.
 
-use crate::identity::object;
+use crate::asking::ask;
 use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::policy::counts::Counted;
-use tollgate::request::Request;
 use tollgate::{Decision, ManualClock, Verdict};
 
 const TOKEN: &str = "token: { prefixes: [\"r:\"] }\n";
@@ -18,34 +17,15 @@ fn engine(yaml: &str) -> Engine {
 
 /// Decides the request that `request` describes, in short. Without claims it is alice's; with null, nobody's.
 fn decide(engine: &Engine, request: &Value) -> String {
-    let text = |key: &str| request[key].as_str().unwrap_or_default().as_bytes();
-    let pairs = |key: &str| -> Vec<(&[u8], &[u8])> {
-        let pairs = request[key].as_object().into_iter().flatten();
-        pairs.map(|(name, value)| (name.as_bytes(), value.as_str().unwrap().as_bytes())).collect()
+    let claims = match request.get("claims") {
+        Some(claims @ (Value::Null | Value::String(_))) => claims.clone(),
+        claims => {
+            let mut all = json!({"sub": "alice"});
+            all.as_object_mut().unwrap().extend(claims.and_then(Value::as_object).cloned().unwrap_or_default());
+            all
+        }
     };
-    let mut claims = json!({"sub": "alice"});
-    claims
-        .as_object_mut()
-        .unwrap()
-        .extend(request["claims"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())));
-    let metadata = match request.get("claims") {
-        Some(Value::Null) => json!({}),
-        Some(Value::String(failure)) => json!({"jwt_failure": {"code": 3, "message": failure}}),
-        _ => json!({"jwt_payload": claims}),
-    };
-    let metadata = json!({"envoy.filters.http.jwt_authn": metadata});
-    let request = Request {
-        method: text("method"),
-        path: text("path"),
-        host: text("host"),
-        headers: pairs("headers"),
-        peer: text("peer"),
-        client: text("client"),
-        context: pairs("context"),
-        body: text("body"),
-        metadata: object(&metadata),
-    };
-    describe(&engine.check(&request, &engine.token().identify(&request)))
+    ask(engine, request, &claims, describe)
 }
 
 fn describe(decision: &Decision<'_>) -> String {
