@@ -457,6 +457,26 @@ fn a_guarded_table_does_not_grow() {
     }
     let live: Vec<usize> = bench.engine.limit_counts().map(|(_, counts)| counts.live).collect();
     assert_eq!(live, [1, 5]);
+    // Room that was found before a refusal is given back, and nobody who was refused counts as without room.
+    for (limits, live, overflowed) in [
+        (
+            "{ name: per-key, key: { header.x: { on_missing: skip } }, rate: 5/1h, max_keys: 9 }, { name: guard, key: [], rate: 5/1h }",
+            5,
+            0,
+        ),
+        (
+            "{ name: guard, key: [], rate: 5/1h }, { name: per-key, key: { header.x: { on_missing: skip } }, rate: 5/1h, max_keys: 1 }",
+            1,
+            4,
+        ),
+    ] {
+        let bench = Bench::new(&format!("limits: [{limits}]"));
+        for number in 0..100 {
+            bench.ask(&json!({"headers": {"x": number.to_string()}}));
+        }
+        let counts = bench.engine.limit_counts().find(|(name, _)| *name == "per-key").unwrap().1;
+        assert_eq!((counts.live, counts.overflowed), (live, overflowed), "{limits}");
+    }
     // Nor does a look.
     let looks = Bench::new("costs: [{ cost: 0 }]\nlimits: [{ name: l, key: client.network, rate: 1/1h }]");
     flood(&looks, |n| format!("2001:db8:{n:x}::1"));
