@@ -265,11 +265,23 @@ impl<'t> Decision<'t> {
         Self { malformed: other.malformed, ..self }
     }
 
+    /// The same, where a rate is exceeded and waiting helps, with a wait of at least `least`.
+    #[cfg(feature = "server")]
+    pub(crate) fn waiting(mut self, least: Duration) -> Self {
+        if let Verdict::RateExceeded { retry_after: Some(wait), .. } = &mut self.verdict {
+            *wait = (*wait).max(least);
+        }
+        self
+    }
+
     /// The same, with what was observed and is told of `entry`, which came before.
     #[cfg(feature = "server")]
     pub(crate) fn after(mut self, entry: Self) -> Self {
-        let own = std::mem::replace(&mut self.quotas, entry.quotas);
-        self.quotas.extend(own);
+        // Of a limit that is charged twice, what it holds last.
+        let mut quotas = entry.quotas;
+        quotas.retain(|quota| self.quotas.iter().all(|own| own.name != quota.name));
+        quotas.extend(std::mem::take(&mut self.quotas));
+        self.quotas = quotas;
         match entry.observed {
             Some(observed) if self.is_allowed() => self.observing(*observed),
             _ => self,

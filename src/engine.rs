@@ -15,7 +15,7 @@ use crate::store::group;
 use crate::store::limit::TableCounts;
 use crate::time::Clock;
 use crate::token::{Identity, TokenRules};
-use limits::{Charges, Limits};
+use limits::{Bill, Limits};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -34,10 +34,8 @@ pub struct Engine {
 /// A request that got past entry.
 struct Entered<'l, 'r> {
     cost: u64,
-    /// What it is charged with the caller's rates.
-    admitted: Charges<'l>,
-    /// The verdict that comes in place of that, where the request lacks what a limit counts by.
-    lack: Option<Verdict<'static>>,
+    /// What it is charged, at entry and with the caller's rates.
+    bill: Bill<'l>,
     /// What was decided at entry: allowed, with what is observed and told of it.
     entry: Decision<'r>,
 }
@@ -112,7 +110,7 @@ impl Engine {
             (Err(refused), Mode::Enforce) => refused,
             (Err(refused), Mode::Observe) => bad_identity().map_or_else(|| refused.observed_only(), decline),
             (Ok(entered), mode) => match bad_identity() {
-                Some(verdict) => decline(verdict),
+                Some(verdict) => decline(verdict).after(entered.entry),
                 None if is_excused => {
                     by_mode(mode, self.admit(&facts, entered, Plan::unrestricted(), Malformed::new()))
                 }
@@ -138,17 +136,22 @@ impl Engine {
             self.policy.crowd.note(client);
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
-        let bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
+        let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
         let clock = self.limiter.clock();
         let take = |_: &[_]| group::take(&bill.entry, None, self.limits.now(clock), clock);
         let entry = match bill.entry.is_empty() {
             true => Decision::without_rates(Verdict::Allowed, Malformed::new()),
             false => Decision::of(Plan::unrestricted(), Malformed::new(), take),
         };
-        match entry.is_allowed() {
-            true => Ok(Entered { cost, admitted: bill.admitted, lack: bill.lack, entry }),
-            false => Err(entry.with_malformed_of(decline(Verdict::Allowed))),
+        bill.drop_rests_of(entry.observed().and_then(Decision::refused_by));
+        if !entry.is_allowed() {
+            return Err(entry.with_malformed_of(decline(Verdict::Allowed)));
         }
+        let entry = match bill.observed_lack.take() {
+            Some(verdict) => entry.observing(Decision::without_rates(verdict, Malformed::new())),
+            None => entry,
+        };
+        Ok(Entered { cost, entry, bill })
     }
 
     /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
@@ -170,22 +173,27 @@ impl Engine {
     fn admit<'r>(
         &self,
         facts: &Facts<'_>,
-        Entered { cost, admitted, lack, entry }: Entered<'_, 'r>,
+        Entered { cost, bill, entry }: Entered<'_, 'r>,
         plan: Plan<'r>,
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
-        if let (Some(verdict), Plan::Charge(_)) = (lack, &plan) {
-            return Decision::without_rates(verdict, malformed);
+        if let (Some(verdict), Plan::Charge(_)) = (bill.lack, &plan) {
+            return Decision::without_rates(verdict, malformed).after(entry);
         }
         let (caller, clock) = (facts.caller().as_bytes(), self.limiter.clock());
         let mut is_held = false;
         let decision = Decision::of(plan, malformed, |rates| {
             is_held = !rates.is_empty();
             let of_caller = is_held.then(|| self.limiter.charge(caller, rates, cost));
-            group::take(&admitted, of_caller.as_ref(), self.limits.now(clock), clock)
+            group::take(&bill.admitted, of_caller.as_ref(), self.limits.now(clock), clock)
         });
         let tells = self.policy.tells_quotas && is_held;
         let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
+        // Who comes again pays at entry again.
+        let decision = match decision.is_allowed() || bill.entry.is_empty() {
+            true => decision,
+            false => decision.waiting(group::wait(&bill.entry, self.limits.now(clock))),
+        };
         decision.after(entry).with_quotas(quotas)
     }
 

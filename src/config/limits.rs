@@ -10,7 +10,7 @@ use super::sense::{exact, may_meet};
 use super::table::MODE;
 use super::value::Value;
 use crate::policy::facts::{Field, Presence};
-use crate::policy::limits::{ChargeAt, Limit};
+use crate::policy::limits::{ChargeAt, KeyPart, Limit, Source};
 use crate::policy::when::{Matcher, Wanted, When};
 use crate::rate::Rate;
 use crate::store::limit::WhenFull;
@@ -107,6 +107,13 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
     let (rate, burst, is_fixed, max_keys, cost) = (rate?, burst?, is_fixed?, max_keys?, cost?);
     check_bounds(limit, rate, burst, is_fixed, max_keys)?;
     let most = burst.unwrap_or(rate.count());
+    if cost == Some(0) {
+        return limit.clash(
+            &["cost"],
+            "a limit on which requests cost nothing refuses nobody".into(),
+            "write at least 1",
+        );
+    }
     if cost.is_some_and(|cost| cost > most) {
         let cause = format!("a request that costs so much never fits, since the limit holds {most}");
         return limit.clash(&["cost"], cause, "write a lower cost, or a higher rate or burst");
@@ -125,6 +132,10 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
         cost,
         mode: mode?,
     };
+    if matches!(read.charge, ChargeAt::Split(units) if units > most || cost.is_some_and(|cost| units >= cost)) {
+        let cause = "so many units at entry leave nothing for later, or never fit".to_owned();
+        return limit.clash(&["charge"], cause, "write fewer units, or `charge: entry`");
+    }
     let name_span = limit.find_known("name").map_or(limit.span(), |(_, node)| node.span);
     Some(PlacedLimit { limit: read, span: limit.span(), name_span, is_enabled: is_enabled? })
 }
@@ -214,7 +225,15 @@ pub fn warn_of_unreachable(section: &mut Section<'_, '_>, limits: &[PlacedLimit]
 
 /// Notes limits that ask for a principal where it is several claims.
 pub fn refuse_principals(section: &mut Section<'_, '_>, limits: &[PlacedLimit]) {
-    limits.iter().for_each(|placed| rules::refuse_principal(section, &placed.limit.when, placed.span));
+    for PlacedLimit { limit, span, .. } in limits {
+        rules::refuse_principal(section, &limit.when, *span);
+        let is_normal = |part: &KeyPart| part.normalize && part.first_of.contains(&Source::Field(Field::Principal));
+        if limit.key.iter().any(is_normal) {
+            let cause = "the principal is several claims, which are not one name to be normalised".to_owned();
+            let hint = "count by each: `[claim.iss, claim.sub]`, with `normalize: identity` at the one that is a name";
+            section.reject::<()>(*span, cause, hint.into());
+        }
+    }
 }
 
 /// Notes names that stand twice.

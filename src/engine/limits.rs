@@ -39,6 +39,15 @@ pub struct Bill<'l> {
     pub admitted: Charges<'l>,
     /// The verdict that comes in place of the latter, where the request lacks what a limit counts by.
     pub lack: Option<Verdict<'static>>,
+    /// The same of a limit that is only observed.
+    pub observed_lack: Option<Verdict<'static>>,
+}
+
+impl Bill<'_> {
+    /// Leaves out the rest of a split whose entry did not fit, which is only observed.
+    pub fn drop_rests_of(&mut self, limit: Option<&str>) {
+        self.admitted.retain(|charge| charge.taken_before == 0 || Some(&**charge.name) != limit);
+    }
 }
 
 impl Limits {
@@ -61,7 +70,7 @@ impl Limits {
     /// The verdict on a request that lacks what an enforced limit counts by at entry, or has too much of it. A limit that
     /// is observed is passed over.
     pub fn bill(&self, facts: &Facts<'_>, cost: u64, is_preflight: bool) -> Result<Bill<'_>, Verdict<'static>> {
-        let mut bill = Bill { entry: Charges::new(), admitted: Charges::new(), lack: None };
+        let mut bill = Bill { entry: Charges::new(), admitted: Charges::new(), lack: None, observed_lack: None };
         for (number, built) in self.limits.iter().enumerate() {
             if is_preflight && !built.limit.is_for_preflights() {
                 continue;
@@ -76,7 +85,11 @@ impl Limits {
                     bill.lack.get_or_insert(verdict);
                     continue;
                 }
-                Ok(None) | Err(_) => continue,
+                Err(lack) => {
+                    bill.observed_lack.get_or_insert(built.limit.refusal(lack));
+                    continue;
+                }
+                Ok(None) => continue,
             };
             let cost = built.limit.cost.unwrap_or(cost);
             let is_observed = built.limit.mode == Mode::Observe;
@@ -90,6 +103,7 @@ impl Limits {
                 wider: Wider { space: &built.space, networks: keys.wider.clone() },
                 cost,
                 taken_before: 0,
+                comes_after: 0,
                 is_observed,
                 is_advertised,
                 is_told: self.tells && is_advertised && !is_observed,
@@ -99,7 +113,7 @@ impl Limits {
                 ChargeAt::Admitted => bill.admitted.push(charge(cost)),
                 ChargeAt::Split(units) => {
                     let at_entry = cost.min(units);
-                    bill.entry.push(Charge { is_told: false, ..charge(at_entry) });
+                    bill.entry.push(Charge { comes_after: cost - at_entry, ..charge(at_entry) });
                     bill.admitted.push(Charge { taken_before: at_entry, ..charge(cost - at_entry) });
                 }
             }

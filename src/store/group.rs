@@ -14,6 +14,7 @@ use crate::time::Clock;
 use smallvec::SmallVec;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Units that a request asks of one limit.
 pub(crate) struct Charge<'l> {
@@ -28,6 +29,8 @@ pub(crate) struct Charge<'l> {
     pub cost: u64,
     /// Units that it took before, at entry, and takes again where the request comes again.
     pub taken_before: u64,
+    /// Units that it takes later, with the caller's rates.
+    pub comes_after: u64,
     /// Whether it is only observed: it is taken where it fits and holds up nobody.
     pub is_observed: bool,
     /// Whether clients may be told of it.
@@ -87,12 +90,12 @@ pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, no
     }
     let all_fit = taken.refused.is_none();
     for (charge, (place, fits)) in charges.iter().zip(weighed) {
-        let mut level = place.level;
+        let (mut level, has_room) = (place.level, place.is_room());
         if all_fit && fits {
             level = charge.table.meter.take(level, now, charge.cost);
             place.put(level, now);
         }
-        if charge.is_told {
+        if charge.is_told && has_room {
             taken.quotas.push(charge.quota(level, now));
         }
     }
@@ -121,18 +124,33 @@ impl Charge<'_> {
         Refused { by, rate: self.rate, wait }
     }
 
-    /// Why it does not fit, if it does not. The wait is for the whole request, since it comes again as a whole.
+    /// Why it does not fit, if it does not. The wait is for the whole request, since it comes again as a whole; and what
+    /// never fits as a whole is not begun.
     fn weigh(&self, place: &Place<'_>, now: Moment) -> Option<Refused> {
-        if !place.is_room() {
-            return Some(self.refused(Some(NO_ROOM)));
-        }
         let weigh = |cost| self.table.meter.weigh(place.level, now, cost);
-        if weigh(self.cost) == Fit::Fits {
-            return None;
-        }
-        match weigh(self.cost.saturating_add(self.taken_before)) {
-            Fit::Wait(wait) => Some(self.refused(Some(wait))),
-            Fit::Fits | Fit::Never => Some(self.refused(None)),
+        match (weigh(self.whole()), weigh(self.cost)) {
+            (Fit::Never, _) => Some(self.refused(None)),
+            _ if !place.is_room() => Some(self.refused(Some(NO_ROOM))),
+            (_, Fit::Fits) => None,
+            (Fit::Wait(wait), _) => Some(self.refused(Some(wait))),
+            (Fit::Fits, _) => Some(self.refused(None)),
         }
     }
+
+    /// What the whole request takes.
+    fn whole(&self) -> u64 {
+        self.cost.saturating_add(self.taken_before).saturating_add(self.comes_after)
+    }
+}
+
+/// How long a request waits for what these charge, which it has paid, if it comes again.
+pub(crate) fn wait(charges: &[Charge<'_>], now: Moment) -> Duration {
+    let wait = |charge: &Charge<'_>| {
+        let level = charge.table.look(charge.key, || charge.wider.key()).level;
+        match charge.table.meter.weigh(level, now, charge.whole()) {
+            Fit::Wait(wait) if !charge.is_observed => Duration::from_nanos(wait.get()),
+            _ => Duration::ZERO,
+        }
+    };
+    charges.iter().map(wait).max().unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const BUDGET: usize = 400;
-const CORE_BUDGET: usize = 3_000;
+const CORE_BUDGET: usize = 2_800;
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -108,8 +108,10 @@ fn files_have_a_caption_and_keep_their_budget() {
         "warning",
         "lib",
     ];
-    let lines: usize =
-        sources().iter().filter(|(file, _)| core.contains(&room(file))).map(|(_, text)| text.lines().count()).sum();
+    // Built for the service alone.
+    let of_service = ["store/fixed_window.rs", "store/group.rs"];
+    let is_core = |file: &str| core.contains(&room(file)) && !of_service.contains(&file);
+    let lines: usize = sources().iter().filter(|(file, _)| is_core(file)).map(|(_, text)| text.lines().count()).sum();
     assert!(lines <= CORE_BUDGET, "the library's core has {lines} lines");
     let gcra = sources()["store/gcra.rs"].lines().count();
     assert!(gcra < 100, "gcra.rs has {gcra} lines");

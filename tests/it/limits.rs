@@ -151,7 +151,7 @@ fn what_a_key_lacks() {
     limit("{ header.x: { on_missing: skip } }").check(&[(long(255), "200"), (long(256), "l BadRequest")]);
     let observed =
         Bench::new("limits: [{ name: l, key: { header.x: { on_missing: refuse } }, rate: 1/1h, mode: observe }]");
-    observed.check(&[(json!({}), "200"), (long(300), "200")]);
+    observed.check(&[(json!({}), "200, observed l BadRequest"), (long(300), "200, observed l BadRequest")]);
 }
 
 /// A network limit at entry is charged before identity is looked at, and kept; one with the caller is not.
@@ -176,7 +176,8 @@ limits:
         (json!({"peer": "192.0.2.9", "claims": {"sub": "bob"}}), "network 1200s"),
         (alice("1/1m"), "200"),
         (alice("1/1m"), "callers 60s"),
-        (alice("1/1m"), "callers 60s"),
+        // Who comes again pays at entry again, which by then has nothing left.
+        (alice("1/1m"), "callers 1200s"),
         (alice("1/1m"), "network 1200s"),
     ]);
     // Two refusals by the token's rate took nothing of the admitted limit.
@@ -214,6 +215,14 @@ limits: [{ name: units, key: client.network, rate: 20/1h, charge: { entry: 1 } }
     // A request that fails at identity has paid its entry: 2 of 20 are gone, and three whole requests fit into the rest.
     split.check(&[(anonymous.clone(), "Unauthenticated(MissingToken)"), (anonymous, "Unauthenticated(MissingToken)")]);
     assert_eq!(burst(&split, &alice), 3);
+    // The wait is for the whole request, and what never fits as a whole is not begun.
+    let split = Bench::new(
+        "costs: [{ cost: { from: context.cost, max: 1000 } }]
+limits: [{ name: units, key: client.network, rate: 10/10s, charge: { entry: 1 } }]
+",
+    );
+    let get = |cost: &str| json!({"peer": "192.0.2.1", "context": {"cost": cost}});
+    split.check(&[(get("20"), "units never"), (get("10"), "200"), (get("5"), "units 5s"), (get("1"), "units 1s")]);
 }
 
 #[test]
