@@ -62,7 +62,8 @@ pub struct Held {
 #[error("the rate is exceeded")]
 #[non_exhaustive]
 pub struct Exceeded {
-    /// Waiting so long suffices, if nothing is spent meanwhile. `None`: waiting never helps.
+    /// Waiting so long suffices, if nothing is spent meanwhile. Where there was no room for the key, it is a second, after
+    /// which there may be. `None`: waiting never helps.
     pub retry_after: Option<Duration>,
 }
 

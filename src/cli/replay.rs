@@ -25,6 +25,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// What the calendar says at the start, in seconds since the Unix epoch: for limits with fixed windows
+    /// and headers that tell an instant
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     start: u64,
 }

@@ -33,18 +33,24 @@ const METADATA: Kind<DecisionMetadata> = Kind::Word(&[
 ]);
 
 /// Headers that a proxy or an answer's framing owns, and those that Tollgate sets itself.
-const TAKEN: [&str; 31] = [
+const TAKEN: [&str; 38] = [
+    "access-control-allow-credentials",
+    "access-control-allow-headers",
+    "access-control-allow-methods",
+    "access-control-allow-origin",
     "access-control-expose-headers",
     "cache-control",
     "connection",
     "content-encoding",
     "content-length",
+    "content-range",
     "content-type",
     "date",
     "grpc-message",
     "grpc-status",
     "host",
     "keep-alive",
+    "last-modified",
     "location",
     "proxy-authenticate",
     "proxy-authorization",
@@ -61,6 +67,7 @@ const TAKEN: [&str; 31] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "vary",
     "www-authenticate",
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
