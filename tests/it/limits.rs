@@ -223,6 +223,13 @@ limits: [{ name: units, key: client.network, rate: 10/10s, charge: { entry: 1 } 
     );
     let get = |cost: &str| json!({"peer": "192.0.2.1", "context": {"cost": cost}});
     split.check(&[(get("20"), "units never"), (get("10"), "200"), (get("5"), "units 5s"), (get("1"), "units 1s")]);
+    // One that is observed takes nothing of what does not fit at entry, though the rest would.
+    let observed = Bench::new(
+        "costs: [{ cost: { from: context.cost, max: 1000 } }]
+limits: [{ name: units, key: client.network, rate: 10/10s, charge: { entry: 3 }, mode: observe }]
+",
+    );
+    observed.check(&[(get("8"), "200"), (get("4"), "200, observed units 2s"), (get("2"), "200")]);
 }
 
 #[test]

@@ -193,6 +193,28 @@ fn every_style() {
     }
 }
 
+/// Limits that are charged at entry are told of whatever becomes of the request, and one that is charged twice once.
+#[test]
+fn what_is_charged_at_entry_is_told() {
+    let yaml = "response: { ratelimit_headers: ietf-10 }
+limits:
+  - { name: front, key: [], rate: 10/1s, advertise: true, charge: entry }
+  - { name: both, key: [], rate: 6/1h, advertise: true, charge: { entry: 1 } }
+costs: [{ cost: 2 }]
+";
+    let bench = Bench::new(yaml);
+    let cases = [
+        (Value::Null, 401, r#""front";r=8;t=1, "both";r=5;t=600"#),
+        (caller("alice", &["3/1m"]), 200, r#""front";r=6;t=1, "both";r=3;t=600, "3/1m";r=1;t=20"#),
+        (caller("alice", &["3/1m"]), 429, r#""front";r=4;t=1, "both";r=2;t=600, "3/1m";r=1;t=20"#),
+    ];
+    for (claims, status, state) in cases {
+        let (told, headers, _) = bench.ask(0, "/", &claims);
+        let headers = quotas(&headers);
+        assert_eq!((told, headers.last()), (status, Some(&format!("ratelimit: {state}"))), "{headers:?}");
+    }
+}
+
 #[test]
 fn a_problem_names_the_quota_as_the_headers_do() {
     let yaml = "limits: [{ name: api, key: [], rate: 1/1m, advertise: true, when: { path: /api } }]\n";
