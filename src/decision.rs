@@ -95,8 +95,10 @@ pub(crate) struct Taken {
     pub applied: SmallVec<[Rate; 8]>,
     /// The refusing rate with the longest wait; `None` if everything was taken.
     pub refused: Option<Refused>,
-    /// The same of limits that are only observed.
+    /// The same of limits that are only observed, and the numbers of those.
     pub observed: Option<Refused>,
+    #[cfg(feature = "server")]
+    pub unfit: SmallVec<[usize; 1]>,
     /// What clients may be told of allowances, where it is asked for.
     pub quotas: SmallVec<[Quota; 1]>,
 }

@@ -138,12 +138,17 @@ impl Engine {
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
         let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
         let clock = self.limiter.clock();
-        let take = |_: &[_]| group::take(&bill.entry, None, self.limits.now(clock), clock);
+        let mut unfit = SmallVec::<[usize; 1]>::new();
+        let take = |_: &[_]| {
+            let taken = group::take(&bill.entry, None, self.limits.now(clock), clock);
+            unfit.clone_from(&taken.unfit);
+            taken
+        };
         let entry = match bill.entry.is_empty() {
             true => Decision::without_rates(Verdict::Allowed, Malformed::new()),
             false => Decision::of(Plan::unrestricted(), Malformed::new(), take),
         };
-        bill.drop_rests_of(entry.observed().and_then(Decision::refused_by));
+        bill.drop_rests_of(&unfit);
         if !entry.is_allowed() {
             return Err(entry.with_malformed_of(decline(Verdict::Allowed)));
         }

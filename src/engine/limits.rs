@@ -44,9 +44,9 @@ pub struct Bill<'l> {
 }
 
 impl Bill<'_> {
-    /// Leaves out the rest of a split whose entry did not fit, which is only observed.
-    pub fn drop_rests_of(&mut self, limit: Option<&str>) {
-        self.admitted.retain(|charge| charge.taken_before == 0 || Some(&**charge.name) != limit);
+    /// Leaves out the rests of splits whose entry did not fit, which are only observed.
+    pub fn drop_rests_of(&mut self, unfit: &[usize]) {
+        self.admitted.retain(|charge| charge.taken_before == 0 || !unfit.contains(&charge.number));
     }
 }
 

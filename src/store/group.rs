@@ -71,12 +71,18 @@ pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, no
     debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
     let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
     let (mut refused, mut observed): (Option<Refused>, Option<Refused>) = (None, None);
+    let mut unfit = SmallVec::new();
     for charge in charges {
         let place = charge.place(refused.is_none(), now);
         let refusal = charge.weigh(&place, now);
         weighed.push((place, refusal.is_none()));
-        if let Some(refusal) = refusal {
-            Refused::worsen(if charge.is_observed { &mut observed } else { &mut refused }, refusal);
+        match refusal {
+            Some(refusal) if charge.is_observed => {
+                unfit.push(charge.number);
+                Refused::worsen(&mut observed, refusal);
+            }
+            Some(refusal) => Refused::worsen(&mut refused, refusal),
+            None => {}
         }
     }
     let mut taken = match (caller, &refused) {
@@ -99,8 +105,7 @@ pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, no
             taken.quotas.push(charge.quota(level, now));
         }
     }
-    taken.observed = observed;
-    taken
+    Taken { observed, unfit, ..taken }
 }
 
 impl Charge<'_> {

@@ -226,10 +226,14 @@ limits: [{ name: units, key: client.network, rate: 10/10s, charge: { entry: 1 } 
     // One that is observed takes nothing of what does not fit at entry, though the rest would.
     let observed = Bench::new(
         "costs: [{ cost: { from: context.cost, max: 1000 } }]
-limits: [{ name: units, key: client.network, rate: 10/10s, charge: { entry: 3 }, mode: observe }]
+limits:
+  - { name: units, key: client.network, rate: 10/10s, charge: { entry: 3 }, mode: observe }
+  - { name: too, key: client.network, rate: 10/10s, charge: { entry: 3 }, mode: observe }
 ",
     );
     observed.check(&[(get("8"), "200"), (get("4"), "200, observed units 2s"), (get("2"), "200")]);
+    // One whose rest does not fit waits for both.
+    observed.at(Duration::from_secs(60)).check(&[(get("6"), "200"), (get("6"), "200, observed units 5s")]);
 }
 
 #[test]
