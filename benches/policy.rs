@@ -1,4 +1,5 @@
-//! `cargo bench --bench policy`: what a policy adds to a decision, and whether the number of its rules matters.
+//! `cargo bench --bench policy`: what a policy adds to a decision, whether the number of its rules matters, and what each
+//! further limit costs.
 //!
 //! Rounds of two policies alternate in one process, and the ratio is that of the medians: on a shared machine only a
 //! ratio of neighbours means anything. Who makes a request is read from it before the clock runs.
@@ -61,9 +62,25 @@ fn main() {
     compare("override by path: 1, 10,000", &overrides(&[7], by_path), &overrides(&all(), by_path), 1);
     compare("override by start of path: 1, 10,000", &overrides(&[7], by_start), &overrides(&all(), by_start), 1);
     compare("no rules, 9 rules", "", NINE, 2);
+    for count in [1, 2, 4] {
+        compare(&format!("limits by network and principal: 0, {count}"), "", &limits(count, "window: rolling"), 1);
+    }
+    compare("limits of a fixed window: 0, 1", "", &limits(1, "window: fixed"), 1);
     println!();
-    for (name, policy) in [("no rules", ""), ("9 rules", NINE)] {
+    let [one, two, four] = [1, 2, 4].map(|count| limits(count, "advertise: true"));
+    let split = limits(4, "charge: { entry: 1 }");
+    for (name, policy) in [
+        ("no rules", ""),
+        ("9 rules", NINE),
+        ("1 limit", &one),
+        ("2 limits", &two),
+        ("4 limits", &four),
+        ("4 limits, split", &split),
+    ] {
         println!("{name}: {} allocations in a known caller's allowed check", allocations(policy));
+    }
+    for limits in [one, two, four, split] {
+        assert_eq!(allocations(&limits), allocations(""), "a limit allocates in a known key's allowed check");
     }
     load();
 }
@@ -76,6 +93,12 @@ fn all() -> Vec<usize> {
 fn overrides(numbers: &[usize], when: impl Fn(usize) -> String) -> String {
     let rule = |&n: &usize| format!("    - {{ when: {{ {} }}, override: [500000000/1m] }}\n", when(n));
     format!("callers:\n  rules:\n{}", numbers.iter().map(rule).collect::<String>())
+}
+
+/// So many limits that no round reaches, each by network and principal.
+fn limits(count: usize, more: &str) -> String {
+    let limit = |n| format!("  - {{ name: l{n}, key: [client.network, principal], rate: 1000000/1ms, {more} }}\n");
+    format!("client: {{ address: peer }}\nlimits:\n{}", (0..count).map(limit).collect::<String>())
 }
 
 fn text(policy: &str) -> String {
