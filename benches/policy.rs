@@ -63,12 +63,17 @@ fn main() {
     compare("override by start of path: 1, 10,000", &overrides(&[7], by_start), &overrides(&all(), by_start), 1);
     compare("no rules, 9 rules", "", NINE, 2);
     for count in [1, 2, 4] {
-        compare(&format!("limits by network and principal: 0, {count}"), "", &limits(count, "window: rolling"), 1);
+        compare(
+            &format!("limits by network and principal: 0, {count}"),
+            "",
+            &limits(count, "rate: 1000000/1ms, window: rolling"),
+            1,
+        );
     }
-    compare("limits of a fixed window: 0, 1", "", &limits(1, "window: fixed"), 1);
+    compare("limits of a fixed window: 0, 1", "", &limits(1, "rate: 1000000/1s, window: fixed"), 1);
     println!();
-    let [one, two, four] = [1, 2, 4].map(|count| limits(count, "advertise: true"));
-    let split = limits(4, "charge: { entry: 1 }");
+    let [one, two, four] = [1, 2, 4].map(|count| limits(count, "rate: 1000000/1ms, advertise: true"));
+    let split = limits(4, "rate: 1000000/1ms, charge: { entry: 1 }");
     for (name, policy) in [
         ("no rules", ""),
         ("9 rules", NINE),
@@ -97,7 +102,7 @@ fn overrides(numbers: &[usize], when: impl Fn(usize) -> String) -> String {
 
 /// So many limits that no round reaches, each by network and principal.
 fn limits(count: usize, more: &str) -> String {
-    let limit = |n| format!("  - {{ name: l{n}, key: [client.network, principal], rate: 1000000/1ms, {more} }}\n");
+    let limit = |n| format!("  - {{ name: l{n}, key: [client.network, principal], {more} }}\n");
     format!("client: {{ address: peer }}\nlimits:\n{}", (0..count).map(limit).collect::<String>())
 }
 
