@@ -203,7 +203,7 @@ impl<'t> Decision<'t> {
         Self { verdict, limits, malformed, by: By::Callers, quotas: SmallVec::new(), observed: None }
     }
 
-    fn taken(taken: Taken, malformed: Malformed<'t>) -> Self {
+    pub(crate) fn taken(taken: Taken, malformed: Malformed<'t>) -> Self {
         // A refusal that is carried out leaves nothing to observe.
         let observed = taken.observed.filter(|_| taken.refused.is_none()).map(|refused| {
             let (verdict, by) = (Verdict::exceeded(Some(&refused)), refused.by);

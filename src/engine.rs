@@ -11,7 +11,6 @@ use crate::policy::callers::{Enforced, Observed};
 use crate::policy::facts::Facts;
 use crate::policy::{ClientAddress, Mode, Needs, Policy};
 use crate::request::Request;
-use crate::store::group;
 use crate::store::limit::TableCounts;
 use crate::time::Clock;
 use crate::token::{Identity, TokenRules};
@@ -137,18 +136,9 @@ impl Engine {
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
         let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
-        let clock = self.limiter.clock();
-        let mut unfit = SmallVec::<[usize; 1]>::new();
-        let take = |_: &[_]| {
-            let taken = group::take(&bill.entry, None, self.limits.now(clock), clock);
-            unfit.clone_from(&taken.unfit);
-            taken
-        };
-        let entry = match bill.entry.is_empty() {
-            true => Decision::without_rates(Verdict::Allowed, Malformed::new()),
-            false => Decision::of(Plan::unrestricted(), Malformed::new(), take),
-        };
-        bill.drop_rests_of(&unfit);
+        let taken = self.limits.take(&bill.entry, None, self.limiter.clock());
+        bill.drop_rests_of(&taken.unfit);
+        let entry = Decision::taken(taken, Malformed::new());
         if !entry.is_allowed() {
             return Err(entry.with_malformed_of(decline(Verdict::Allowed)));
         }
@@ -190,14 +180,14 @@ impl Engine {
         let decision = Decision::of(plan, malformed, |rates| {
             is_held = !rates.is_empty();
             let of_caller = is_held.then(|| self.limiter.charge(caller, rates, cost));
-            group::take(&bill.admitted, of_caller.as_ref(), self.limits.now(clock), clock)
+            self.limits.take(&bill.admitted, of_caller.as_ref(), clock)
         });
         let tells = self.policy.tells_quotas && is_held;
         let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
         // Who comes again pays at entry again.
-        let decision = match decision.is_allowed() || bill.entry.is_empty() {
+        let decision = match decision.is_allowed() {
             true => decision,
-            false => decision.waiting(group::wait(&bill.entry, self.limits.now(clock))),
+            false => decision.waiting(self.limits.wait(&bill.entry, clock)),
         };
         decision.after(entry).with_quotas(quotas)
     }

@@ -1,15 +1,16 @@
 //! The limits with their tables: what they charge a request, at entry and with the caller's rates.
 
-use crate::decision::Verdict;
+use crate::decision::{Taken, Verdict};
 use crate::policy::Mode;
 use crate::policy::facts::Facts;
 use crate::policy::limits::{ChargeAt, Lack, Limit};
-use crate::store::group::{Charge, Wider};
+use crate::store::group::{self, CallerCharge, Charge, Wider};
 use crate::store::key::KeySpace;
 use crate::store::limit::{LimitTable, TableCounts};
 use crate::store::meter::{Meter, Moment};
 use crate::time::Clock;
 use smallvec::SmallVec;
+use std::time::Duration;
 
 /// The limits of the live policy.
 pub struct Limits {
@@ -46,7 +47,7 @@ pub struct Bill<'l> {
 impl Bill<'_> {
     /// Leaves out the rests of splits whose entry did not fit, which are only observed.
     pub fn drop_rests_of(&mut self, unfit: &[usize]) {
-        self.admitted.retain(|charge| charge.taken_before == 0 || !unfit.contains(&charge.number));
+        self.admitted.retain(|charge| !unfit.contains(&charge.number));
     }
 }
 
@@ -91,7 +92,7 @@ impl Limits {
                 }
                 Ok(None) => continue,
             };
-            let cost = built.limit.cost.unwrap_or(cost);
+            let whole = built.limit.cost.unwrap_or(cost);
             let is_observed = built.limit.mode == Mode::Observe;
             let is_advertised = built.limit.advertise;
             let charge = |cost| Charge {
@@ -102,19 +103,18 @@ impl Limits {
                 key: keys.key,
                 wider: Wider { space: &built.space, networks: keys.wider.clone() },
                 cost,
-                taken_before: 0,
-                comes_after: 0,
+                whole,
                 is_observed,
                 is_advertised,
                 is_told: self.tells && is_advertised && !is_observed,
             };
             match built.limit.charge {
-                ChargeAt::Entry => bill.entry.push(charge(cost)),
-                ChargeAt::Admitted => bill.admitted.push(charge(cost)),
+                ChargeAt::Entry => bill.entry.push(charge(whole)),
+                ChargeAt::Admitted => bill.admitted.push(charge(whole)),
                 ChargeAt::Split(units) => {
-                    let at_entry = cost.min(units);
-                    bill.entry.push(Charge { comes_after: cost - at_entry, ..charge(at_entry) });
-                    bill.admitted.push(Charge { taken_before: at_entry, ..charge(cost - at_entry) });
+                    let at_entry = whole.min(units);
+                    bill.entry.push(charge(at_entry));
+                    bill.admitted.push(charge(whole - at_entry));
                 }
             }
         }
@@ -126,8 +126,22 @@ impl Limits {
         self.counts_clients
     }
 
+    /// Takes these charges and the caller's, all of it or none.
+    pub fn take(&self, charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, clock: &dyn Clock) -> Taken {
+        match caller {
+            _ if !charges.is_empty() => group::take(charges, caller, self.now(clock), clock),
+            Some(caller) => caller.take(clock),
+            None => Taken::default(),
+        }
+    }
+
+    /// How long a request waits for what these charge, which it has paid, if it comes again.
+    pub fn wait(&self, charges: &[Charge<'_>], clock: &dyn Clock) -> Duration {
+        if charges.is_empty() { Duration::ZERO } else { group::wait(charges, self.now(clock)) }
+    }
+
     /// The present moment, on both clocks where that is asked for.
-    pub fn now(&self, clock: &dyn Clock) -> Moment {
+    fn now(&self, clock: &dyn Clock) -> Moment {
         let unix = if self.asks_calendar { clock.calendar() } else { 0 };
         Moment { monotonic: clock.now().nanos(), unix }
     }

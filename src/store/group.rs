@@ -27,10 +27,8 @@ pub(crate) struct Charge<'l> {
     /// What new keys share by, where the table is full.
     pub wider: Wider<'l>,
     pub cost: u64,
-    /// Units that it took before, at entry, and takes again where the request comes again.
-    pub taken_before: u64,
-    /// Units that it takes later, with the caller's rates.
-    pub comes_after: u64,
+    /// What the whole request takes of the limit, at entry and with the caller's rates.
+    pub whole: u64,
     /// Whether it is only observed: it is taken where it fits and holds up nobody.
     pub is_observed: bool,
     /// Whether clients may be told of it.
@@ -63,6 +61,17 @@ pub(crate) struct CallerCharge<'l> {
     pub cost: u64,
 }
 
+impl CallerCharge<'_> {
+    pub(crate) fn take(&self, clock: &dyn Clock) -> Taken {
+        self.callers.take(self.key, self.rates, self.cost, clock)
+    }
+
+    /// How it would fit.
+    fn weigh(&self, clock: &dyn Clock) -> Taken {
+        self.callers.weigh(self.key, self.rates, self.cost, clock)
+    }
+}
+
 /// How long a key waits that found no room.
 const NO_ROOM: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
 
@@ -87,8 +96,8 @@ pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, no
     }
     let mut taken = match (caller, &refused) {
         (None, _) => Taken::default(),
-        (Some(caller), None) => caller.callers.take(caller.key, caller.rates, caller.cost, clock),
-        (Some(caller), Some(_)) => caller.callers.weigh(caller.key, caller.rates, caller.cost, clock),
+        (Some(caller), None) => caller.take(clock),
+        (Some(caller), Some(_)) => caller.weigh(clock),
     };
     if let Some(refusal) = refused {
         let of_caller = taken.refused.replace(refusal);
@@ -133,7 +142,7 @@ impl Charge<'_> {
     /// never fits as a whole is not begun.
     fn weigh(&self, place: &Place<'_>, now: Moment) -> Option<Refused> {
         let weigh = |cost| self.table.meter.weigh(place.level, now, cost);
-        match (weigh(self.whole()), weigh(self.cost)) {
+        match (weigh(self.whole), weigh(self.cost)) {
             (Fit::Never, _) => Some(self.refused(None)),
             _ if !place.is_room() => Some(self.refused(Some(NO_ROOM))),
             (_, Fit::Fits) => None,
@@ -141,18 +150,13 @@ impl Charge<'_> {
             (Fit::Fits, _) => Some(self.refused(None)),
         }
     }
-
-    /// What the whole request takes.
-    fn whole(&self) -> u64 {
-        self.cost.saturating_add(self.taken_before).saturating_add(self.comes_after)
-    }
 }
 
 /// How long a request waits for what these charge, which it has paid, if it comes again.
 pub(crate) fn wait(charges: &[Charge<'_>], now: Moment) -> Duration {
     let wait = |charge: &Charge<'_>| {
         let level = charge.table.look(charge.key, || charge.wider.key()).level;
-        match charge.table.meter.weigh(level, now, charge.whole()) {
+        match charge.table.meter.weigh(level, now, charge.whole) {
             Fit::Wait(wait) if !charge.is_observed => Duration::from_nanos(wait.get()),
             _ => Duration::ZERO,
         }
