@@ -11,6 +11,7 @@ use crate::held::HeldRate;
 use crate::policy::Mode;
 use crate::request::Protocol;
 use crate::resolver::DenialStatus;
+use crate::time::whole_seconds;
 use crate::warning::Warning;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -285,10 +286,4 @@ impl Words {
             None => format!("{{{about}}}"),
         }
     }
-}
-
-/// RFC 9110, section 10.2.3: whole seconds. Rounded up, so that a client that waits so long is not too early, and since
-/// no wait is zero, at least 1.
-fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }

@@ -5,7 +5,7 @@ use crate::store::gcra::{Fit, Terms};
 use crate::store::key::{Key, KeySpace};
 use crate::store::limit::{LimitTable, TableCounts, WhenFull};
 use crate::store::meter::{Level, Meter, Moment};
-use crate::time::Now;
+use crate::time::{Now, whole_seconds};
 use std::fmt;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub struct Exceeded {
 impl Exceeded {
     /// The wait as `Retry-After` tells it (RFC 9110, section 10.2.3): whole seconds, rounded up, at least 1.
     pub fn retry_after_seconds(self) -> Option<u64> {
-        self.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+        self.retry_after.map(whole_seconds)
     }
 }
 

@@ -10,3 +10,4 @@ pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod memory;
 pub(crate) mod meter;
+pub(crate) mod swept;

@@ -120,3 +120,9 @@ impl Clock for ManualClock {
 pub fn unix_now() -> u64 {
     system_calendar() / 1_000_000_000
 }
+
+/// RFC 9110, section 10.2.3: whole seconds. Rounded up, so that a client that waits so long is not too early, and since
+/// no wait is zero, at least 1.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}

@@ -6,10 +6,10 @@
 
 use crate::store::key::Key;
 use crate::store::meter::{Level, Meter, Moment};
-use hashbrown::HashTable;
+use crate::store::swept::{Keyed, Swept, lock, trim};
 use hashbrown::hash_table::Entry as Slot;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The most shards of a table, and the fewest keys that make another shard worth it.
 const SHARDS: usize = 64;
@@ -44,12 +44,8 @@ pub(crate) struct LimitTable {
     counts: Counts,
 }
 
-#[derive(Default)]
-pub(crate) struct Table {
-    entries: HashTable<Entry>,
-    /// The bucket that the next search for room starts at.
-    cursor: usize,
-}
+/// Its cursor is where the next search for room starts.
+type Table = Swept<Entry>;
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -197,14 +193,13 @@ impl LimitTable {
         found
     }
 
-    /// Drops allowances that are full, holding a lock for a few buckets at a time, and lets a shard that has become too
-    /// large shrink, which moves what lives in it.
+    /// Drops allowances that are full, holding a lock for a few buckets at a time.
     pub(crate) fn trim(&self, now: Moment) {
+        let is_full = |entry: &Entry| self.meter.is_full(entry.level, now);
         for shard in &self.shards {
-            let dropped = trim(shard, &self.meter, now);
-            self.live.fetch_sub(dropped, Relaxed);
+            self.live.fetch_sub(trim(shard, is_full), Relaxed);
         }
-        trim(&self.overflow, &self.meter, now);
+        trim(&self.overflow, is_full);
     }
 
     pub(crate) fn counts(&self) -> TableCounts {
@@ -228,59 +223,20 @@ impl LimitTable {
     }
 }
 
-/// A panic under the lock leaves an entry whole, so a poisoned table goes on: one request's fault harms no other.
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Drops what is full in one table, and says how many.
-fn trim(table: &Mutex<Table>, meter: &Meter, now: Moment) -> usize {
-    let (mut left, mut dropped) = (lock(table).entries.num_buckets(), 0);
-    while left > 0 {
-        let step = left.min(STEP);
-        dropped += lock(table).sweep(step, meter, now, usize::MAX);
-        left -= step;
+impl Keyed for Entry {
+    fn key(&self) -> Key {
+        self.key
     }
-    lock(table).shrink();
-    dropped
 }
 
 impl Table {
     fn level(&self, key: Key) -> Option<Level> {
-        self.entries.find(key.bucket(), |entry| entry.key == key).map(|entry| entry.level)
-    }
-
-    fn find_mut(&mut self, key: Key) -> Option<&mut Entry> {
-        self.entries.find_mut(key.bucket(), |entry| entry.key == key)
+        self.find(key).map(|entry| entry.level)
     }
 
     /// Drops one full allowance of those in sight, for another to take its room.
     fn reclaim(&mut self, meter: &Meter, now: Moment) -> bool {
-        self.sweep(STEP, meter, now, 1) > 0
-    }
-
-    /// Looks at the next `buckets` buckets and drops up to `most` full allowances among them. It says how many.
-    fn sweep(&mut self, buckets: usize, meter: &Meter, now: Moment, most: usize) -> usize {
-        let mut dropped = 0;
-        for _ in 0..buckets.min(self.entries.num_buckets()) {
-            self.cursor = (self.cursor + 1) % self.entries.num_buckets();
-            if let Ok(entry) = self.entries.get_bucket_entry(self.cursor)
-                && meter.is_full(entry.get().level, now)
-            {
-                entry.remove();
-                dropped += 1;
-                if dropped == most {
-                    break;
-                }
-            }
-        }
-        dropped
-    }
-
-    fn shrink(&mut self) {
-        if self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to(self.entries.len() * 2, |entry| entry.key.bucket());
-        }
+        self.sweep(STEP, 1, |entry| meter.is_full(entry.level, now)) > 0
     }
 
     /// Drops the key that was seen least recently of those that were just looked at for room.
@@ -299,7 +255,7 @@ impl Table {
 
     fn put(&mut self, key: Key, level: Level, seen: u64) {
         let new = Entry { key, level, seen };
-        match self.entries.entry(key.bucket(), |entry| entry.key == key, |entry| entry.key.bucket()) {
+        match self.entry(key) {
             Slot::Occupied(mut entry) => *entry.get_mut() = new,
             Slot::Vacant(entry) => drop(entry.insert(new)),
         }
