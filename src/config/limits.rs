@@ -106,18 +106,8 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
     }
     let (rate, burst, is_fixed, max_keys, cost) = (rate?, burst?, is_fixed?, max_keys?, cost?);
     check_bounds(limit, rate, burst, is_fixed, max_keys)?;
-    let most = burst.unwrap_or(rate.count());
-    if cost == Some(0) {
-        return limit.clash(
-            &["cost"],
-            "a limit on which requests cost nothing refuses nobody".into(),
-            "write at least 1",
-        );
-    }
-    if cost.is_some_and(|cost| cost > most) {
-        let cause = format!("a request that costs so much never fits, since the limit holds {most}");
-        return limit.clash(&["cost"], cause, "write a lower cost, or a higher rate or burst");
-    }
+    let (most, charge) = (burst.unwrap_or(rate.count()), charge?);
+    check_cost(limit, cost, charge, most)?;
     let read = Limit {
         name: name?.into(),
         when: when?.unwrap_or_default(),
@@ -125,17 +115,13 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
         rate,
         burst: most,
         is_fixed,
-        charge: charge?,
+        charge,
         max_keys: usize::try_from(max_keys).unwrap_or(usize::MAX),
         when_full: when_full?,
         advertise: advertise?,
         cost,
         mode: mode?,
     };
-    if matches!(read.charge, ChargeAt::Split(units) if units > most || cost.is_some_and(|cost| units >= cost)) {
-        let cause = "so many units at entry leave nothing for later, or never fit".to_owned();
-        return limit.clash(&["charge"], cause, "write fewer units, or `charge: entry`");
-    }
     let name_span = limit.find_known("name").map_or(limit.span(), |(_, node)| node.span);
     Some(PlacedLimit { limit: read, span: limit.span(), name_span, is_enabled: is_enabled? })
 }
@@ -201,6 +187,26 @@ fn check_bounds(
     if max_keys > MOST_KEYS {
         let cause = format!("a limit holds at most {MOST_KEYS} keys, and this is {max_keys}");
         return limit.clash(&["max_keys"], cause, "write fewer: each key that has spent something takes memory");
+    }
+    Some(())
+}
+
+/// `most`: the units that it permits at once.
+fn check_cost(limit: &mut Section<'_, '_>, cost: Option<u64>, charge: ChargeAt, most: u64) -> Option<()> {
+    if cost == Some(0) {
+        return limit.clash(
+            &["cost"],
+            "a limit on which requests cost nothing refuses nobody".into(),
+            "write at least 1",
+        );
+    }
+    if cost.is_some_and(|cost| cost > most) {
+        let cause = format!("a request that costs so much never fits, since the limit holds {most}");
+        return limit.clash(&["cost"], cause, "write a lower cost, or a higher rate or burst");
+    }
+    if matches!(charge, ChargeAt::Split(units) if units > most || cost.is_some_and(|cost| units >= cost)) {
+        let cause = "so many units at entry leave nothing for later, or never fit".to_owned();
+        return limit.clash(&["charge"], cause, "write fewer units, or `charge: entry`");
     }
     Some(())
 }

@@ -45,6 +45,17 @@ pub struct Bill<'l> {
 }
 
 impl Bill<'_> {
+    /// Notes that a request lacks what `limit` counts by. It is an error where that ends the request at once.
+    fn note(&mut self, limit: &Limit, lack: Lack) -> Result<(), Verdict<'static>> {
+        let verdict = limit.refusal(lack);
+        match limit.mode {
+            Mode::Observe => self.observed_lack.get_or_insert(verdict),
+            Mode::Enforce if lack == Lack::TooLong || limit.charge != ChargeAt::Admitted => return Err(verdict),
+            Mode::Enforce => self.lack.get_or_insert(verdict),
+        };
+        Ok(())
+    }
+
     /// Leaves out the rests of splits whose entry did not fit, which are only observed.
     pub fn drop_rests_of(&mut self, unfit: &[usize]) {
         self.admitted.retain(|charge| !unfit.contains(&charge.number));
@@ -78,19 +89,11 @@ impl Limits {
             }
             let keys = match built.limit.keys(facts, self.ipv6_prefix, &built.space) {
                 Ok(Some(keys)) => keys,
-                Err(lack) if built.limit.mode == Mode::Enforce => {
-                    let verdict = built.limit.refusal(lack);
-                    if lack == Lack::TooLong || built.limit.charge != ChargeAt::Admitted {
-                        return Err(verdict);
-                    }
-                    bill.lack.get_or_insert(verdict);
-                    continue;
-                }
-                Err(lack) => {
-                    bill.observed_lack.get_or_insert(built.limit.refusal(lack));
-                    continue;
-                }
                 Ok(None) => continue,
+                Err(lack) => {
+                    bill.note(&built.limit, lack)?;
+                    continue;
+                }
             };
             let whole = built.limit.cost.unwrap_or(cost);
             let is_observed = built.limit.mode == Mode::Observe;
