@@ -131,9 +131,7 @@ impl Needs {
             has_rate: asked(&|matcher| matches!(matcher, Matcher::HasRate(_))),
         }
     }
-}
 
-impl Needs {
     /// What either asks for.
     fn and(self, other: Self) -> Self {
         Self {
@@ -148,19 +146,19 @@ impl Needs {
 impl Policy {
     /// What its rules ask for, those included that are only observed.
     pub fn needs(&self) -> Needs {
-        let all = self.limits.iter().map(Limit::needs).fold(Needs::of(self.whens()), Needs::and);
+        let all = self.limits.iter().map(Limit::needs).fold(Needs::of(self.whens(None)), Needs::and);
         Needs { client: all.client || self.limits.iter().any(Limit::counts_clients), ..all }
     }
 
     /// What its rules ask for that are enforced.
     pub fn enforced_needs(&self) -> Needs {
-        let enforced = self.excuses().chain(self.caller_rules(Some(Mode::Enforce))).chain(self.cost_rules());
         let limits = self.limits.iter().filter(|limit| limit.mode == Mode::Enforce);
-        limits.map(Limit::needs).fold(Needs::of(enforced), Needs::and)
+        limits.map(Limit::needs).fold(Needs::of(self.whens(Some(Mode::Enforce))), Needs::and)
     }
 
-    fn whens(&self) -> impl Iterator<Item = &When> + Clone {
-        self.excuses().chain(self.caller_rules(None)).chain(self.cost_rules())
+    /// What rules are for; of the caller rules, those of this mode.
+    fn whens(&self, mode: Option<Mode>) -> impl Iterator<Item = &When> + Clone {
+        self.excuses().chain(self.caller_rules(mode)).chain(self.cost_rules())
     }
 
     fn excuses(&self) -> impl Iterator<Item = &When> + Clone {
