@@ -116,10 +116,11 @@ impl ResponseRules {
 
     /// Builds the answer of a decision. `calendar` tells the nanoseconds since the Unix epoch, if that is asked for.
     pub fn answer(&self, decision: &Decision<'_>, protocol: Protocol, calendar: impl FnOnce() -> u64) -> Answer {
-        let (mut headers, metadata) = (self.warnings(decision), self.decision_metadata.of(decision));
+        let (mut headers, mut metadata) = (self.warnings(decision), self.decision_metadata.of(decision));
         headers.extend(self.quota_headers.of(decision.quotas(), calendar));
         match Words::of(decision) {
             None => {
+                metadata.extend(decision.reservation().map(metadata::reservation));
                 self.expose(&mut headers);
                 Answer::Allow { headers, metadata }
             }
@@ -206,6 +207,7 @@ impl Words {
                 let words = Self::rate_exceeded(*limit, *retry_after);
                 Some(Self { violated: limit.rate().map(name), ..words })
             }
+            Verdict::LockedOut { retry_after } => Some(Self::rate_hidden(Some(*retry_after))),
             Verdict::Denied(denial) => Some(Self::denied(denial.status())),
             Verdict::Unauthenticated(why) => Some(Self::unauthenticated(*why)),
             Verdict::Unavailable(_) => {

@@ -1,10 +1,18 @@
 //! What is decided of a request: the plan and what the store said make a verdict, with the facts behind it.
 
+#[cfg(feature = "server")]
+mod service;
+
+#[cfg(feature = "server")]
+pub use service::Engaged;
+
 use crate::capability::Malformed;
 use crate::held::{HeldRate, Rates};
 use crate::plan::Plan;
 use crate::rate::Rate;
 use crate::resolver::Denial;
+#[cfg(feature = "server")]
+use crate::store::strikes::Strike;
 use crate::warning::Warning;
 use smallvec::SmallVec;
 use std::fmt;
@@ -25,6 +33,11 @@ pub struct Decision<'t> {
     #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "a limiter alone has no limits"))]
     quotas: SmallVec<[Quota; 1]>,
     observed: Option<Box<Decision<'t>>>,
+    /// By what the outcome of the request will be told, and the lockouts that it engaged.
+    #[cfg(feature = "server")]
+    reservation: Option<String>,
+    #[cfg(feature = "server")]
+    engaged: Vec<Engaged>,
 }
 
 /// Whether a request goes on, and if not, why.
@@ -41,6 +54,12 @@ pub enum Verdict<'t> {
         /// Waiting so long, alone, always suffices, and a nanosecond less does not, unless the refusing rate is one
         /// that only another token presented and that is forgotten meanwhile. `None`: waiting never helps.
         retry_after: Option<Duration>,
+    },
+    /// Too many attempts were made. A [`Limiter`](crate::Limiter) never says so; the service does.
+    #[non_exhaustive]
+    LockedOut {
+        /// The time until attempts are permitted again.
+        retry_after: Duration,
     },
     /// The resolver denied the request.
     Denied(Denial),
@@ -78,6 +97,8 @@ pub enum Reason {
     None,
     /// A rate was exceeded.
     RateExceeded,
+    /// Too many attempts.
+    LockedOut,
     /// Denied by the resolver, for an unusable token or an unsafe path.
     Denied,
     /// No token.
@@ -101,6 +122,9 @@ pub(crate) struct Taken {
     pub unfit: SmallVec<[usize; 1]>,
     /// What clients may be told of allowances, where it is asked for.
     pub quotas: SmallVec<[Quota; 1]>,
+    /// The attempts that were counted, each with the number of its lockout.
+    #[cfg(feature = "server")]
+    pub strikes: SmallVec<[(usize, Strike); 2]>,
 }
 
 /// What a client may be told of an allowance.
@@ -115,16 +139,6 @@ pub struct Quota {
     pub most: u64,
     /// What the allowance holds.
     pub reading: Reading,
-}
-
-#[cfg(feature = "server")]
-impl Quota {
-    /// Of an allowance of the caller.
-    pub(crate) fn of_caller(rate: Rate, remaining: u64, next_in: Duration, full_in: Duration) -> Self {
-        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let reading = Reading { remaining, next_unit: nanos(next_in), full_in: nanos(full_in) };
-        Self { name: None, rate, most: rate.count(), reading }
-    }
 }
 
 /// What an allowance holds.
@@ -148,44 +162,34 @@ pub(crate) enum By {
     /// The limit of this name, and whether clients may be told of it.
     #[cfg(feature = "server")]
     Limit { name: Arc<str>, is_advertised: bool },
+    /// The lockout of this name.
+    #[cfg(feature = "server")]
+    Lockout { name: Arc<str> },
 }
 
-/// A rate that did not permit a request.
+/// What did not permit a request.
 pub(crate) struct Refused {
     pub by: By,
-    pub rate: Rate,
+    /// The rate that is exceeded; a lockout has none.
+    pub rate: Option<Rate>,
     /// Nanoseconds until the request fits; `None` if it never does.
     pub wait: Option<NonZeroU64>,
 }
 
 impl<'t> Decision<'t> {
-    /// A verdict that is reached without asking about any rate.
-    #[cfg(feature = "server")]
-    pub(crate) fn without_rates(verdict: Verdict<'t>, malformed: Malformed<'t>) -> Self {
-        Self { verdict, limits: Rates::default(), malformed, by: By::Callers, quotas: SmallVec::new(), observed: None }
-    }
-
-    /// The same, with a refusal beside it that is only observed. Of several, the one with the longest wait is kept; a
-    /// denial is one that never ends.
-    #[cfg(feature = "server")]
-    pub(crate) fn observing(mut self, refusal: Decision<'t>) -> Self {
-        let wait = |decision: &Decision<'_>| match decision.verdict {
-            Verdict::RateExceeded { retry_after, .. } => retry_after.unwrap_or(Duration::MAX),
-            _ => Duration::MAX,
-        };
-        if self.observed.as_deref().is_none_or(|known| wait(&refusal) > wait(known)) {
-            self.observed = Some(Box::new(refusal));
+    fn new(verdict: Verdict<'t>, malformed: Malformed<'t>) -> Self {
+        Self {
+            verdict,
+            limits: Rates::default(),
+            malformed,
+            by: By::Callers,
+            quotas: SmallVec::new(),
+            observed: None,
+            #[cfg(feature = "server")]
+            reservation: None,
+            #[cfg(feature = "server")]
+            engaged: Vec::new(),
         }
-        self
-    }
-
-    /// The decision that lets the request go on and observes this one, if that is a refusal.
-    #[cfg(feature = "server")]
-    pub(crate) fn observed_only(self) -> Self {
-        if self.is_allowed() {
-            return self;
-        }
-        Self::without_rates(Verdict::Allowed, self.malformed.clone()).observing(self)
     }
 
     /// The refusal that rules ask for which are only observed. A [`Limiter`](crate::Limiter) has none; the service may.
@@ -200,20 +204,18 @@ impl<'t> Decision<'t> {
             Plan::Zero(rates) => (Verdict::RateExceeded { limit: HeldRate::ZERO, retry_after: None }, rates),
             Plan::Charge(rates) => return Self::taken(take(&rates), malformed),
         };
-        Self { verdict, limits, malformed, by: By::Callers, quotas: SmallVec::new(), observed: None }
+        Self { limits, ..Self::new(verdict, malformed) }
     }
 
     pub(crate) fn taken(taken: Taken, malformed: Malformed<'t>) -> Self {
         // A refusal that is carried out leaves nothing to observe.
         let observed = taken.observed.filter(|_| taken.refused.is_none()).map(|refused| {
-            let (verdict, by) = (Verdict::exceeded(Some(&refused)), refused.by);
-            let (limits, quotas) = (Rates::default(), SmallVec::new());
-            Box::new(Self { verdict, limits, malformed: Malformed::new(), by, quotas, observed: None })
+            Box::new(Self { by: refused.by.clone(), ..Self::new(Verdict::exceeded(Some(&refused)), Malformed::new()) })
         });
         let verdict = Verdict::exceeded(taken.refused.as_ref());
         let by = taken.refused.map(|refused| refused.by).unwrap_or_default();
         let limits = taken.applied.into_iter().collect();
-        Self { verdict, limits, malformed, by, quotas: taken.quotas, observed }
+        Self { limits, by, quotas: taken.quotas, observed, ..Self::new(verdict, malformed) }
     }
 
     /// Whether the request goes on.
@@ -231,81 +233,11 @@ impl<'t> Decision<'t> {
         match self.verdict {
             Verdict::Allowed => Reason::None,
             Verdict::RateExceeded { .. } => Reason::RateExceeded,
+            Verdict::LockedOut { .. } => Reason::LockedOut,
             Verdict::Denied(_) => Reason::Denied,
             Verdict::Unauthenticated(Unauthenticated::MissingToken) => Reason::MissingToken,
             Verdict::Unauthenticated(Unauthenticated::FailedToken) => Reason::FailedToken,
             Verdict::Unavailable(_) => Reason::Unavailable,
-        }
-    }
-
-    /// What clients may be told of allowances, where it was asked for: limits first, then the caller's rates. Beside a
-    /// refusal by a limit that is not advertised there is nothing to tell, so that no such refusal looks like another's.
-    #[cfg(feature = "server")]
-    #[doc(hidden)]
-    pub fn quotas(&self) -> &[Quota] {
-        if self.is_advertised() { &self.quotas } else { &[] }
-    }
-
-    /// Whether clients may be told which rate refused the request, if one did.
-    #[cfg(feature = "server")]
-    pub(crate) fn is_advertised(&self) -> bool {
-        !matches!(self.by, By::Limit { is_advertised: false, .. })
-    }
-
-    /// The limit that refused the request, if one did.
-    #[cfg(feature = "server")]
-    pub(crate) fn limit_name(&self) -> Option<&str> {
-        match &self.by {
-            By::Callers => None,
-            By::Limit { name, .. } => Some(name),
-        }
-    }
-
-    /// The same with the warnings of another decision.
-    #[cfg(feature = "server")]
-    pub(crate) fn with_malformed_of(self, other: Self) -> Self {
-        Self { malformed: other.malformed, ..self }
-    }
-
-    /// The same, where a rate is exceeded and waiting helps, with a wait of at least `least`.
-    #[cfg(feature = "server")]
-    pub(crate) fn waiting(mut self, least: Duration) -> Self {
-        if let Verdict::RateExceeded { retry_after: Some(wait), .. } = &mut self.verdict {
-            *wait = (*wait).max(least);
-        }
-        self
-    }
-
-    /// The same, with what was observed and is told of `entry`, which came before.
-    #[cfg(feature = "server")]
-    pub(crate) fn after(mut self, entry: Self) -> Self {
-        // Of a limit that is charged twice, what it holds last.
-        let mut quotas = entry.quotas;
-        quotas.retain(|quota| self.quotas.iter().all(|own| own.name != quota.name));
-        quotas.extend(std::mem::take(&mut self.quotas));
-        self.quotas = quotas;
-        match entry.observed {
-            Some(observed) if self.is_allowed() => self.observing(*observed),
-            _ => self,
-        }
-    }
-
-    /// The same with what clients may be told of the caller's rates.
-    #[cfg(feature = "server")]
-    pub(crate) fn with_quotas(mut self, quotas: impl IntoIterator<Item = Quota>) -> Self {
-        self.quotas.extend(quotas);
-        self
-    }
-
-    /// What refused the request: a limit, a caller rule, a section of the configuration; `None` for an identity.
-    #[cfg(feature = "server")]
-    #[doc(hidden)]
-    pub fn refused_by(&self) -> Option<&str> {
-        match &self.verdict {
-            Verdict::Allowed | Verdict::Unauthenticated(_) => None,
-            Verdict::RateExceeded { .. } => Some(self.limit_name().unwrap_or("callers")),
-            Verdict::Denied(denial) => denial.rule(),
-            Verdict::Unavailable(Unavailable::Client) => Some("client"),
         }
     }
 
@@ -333,12 +265,11 @@ impl Refused {
 
 impl Verdict<'_> {
     fn exceeded(refused: Option<&Refused>) -> Self {
-        match refused {
-            None => Self::Allowed,
-            Some(Refused { rate, wait, .. }) => Self::RateExceeded {
-                limit: (*rate).into(),
-                retry_after: wait.map(|nanos| Duration::from_nanos(nanos.get())),
-            },
+        let Some(Refused { rate, wait, .. }) = refused else { return Self::Allowed };
+        let retry_after = wait.map(|nanos| Duration::from_nanos(nanos.get()));
+        match rate {
+            Some(rate) => Self::RateExceeded { limit: (*rate).into(), retry_after },
+            None => Self::LockedOut { retry_after: retry_after.unwrap_or(Duration::MAX) },
         }
     }
 }
@@ -348,6 +279,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::None => "none",
             Self::RateExceeded => "rate-exceeded",
+            Self::LockedOut => "lockout",
             Self::Denied => "denied",
             Self::MissingToken => "missing-token",
             Self::FailedToken => "failed-token",

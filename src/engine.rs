@@ -2,29 +2,43 @@
 //! whether limits and the caller's rates have room for it.
 
 mod limits;
+mod lockouts;
+pub mod outcomes;
+mod reservations;
 
 use crate::capability::{Malformed, Prefixes};
-use crate::decision::{Decision, Quota, Verdict};
+use crate::decision::{Decision, Quota, Taken, Verdict};
 use crate::limiter::Limiter;
 use crate::plan::Plan;
 use crate::policy::callers::{Enforced, Observed};
 use crate::policy::facts::Facts;
 use crate::policy::{ClientAddress, Mode, Needs, Policy};
-use crate::request::Request;
+use crate::request::{Protocol, Request};
+use crate::store::group::{self, Group};
 use crate::store::limit::TableCounts;
+use crate::store::meter::Moment;
+use crate::store::strikes::{Strike, StrikeCounts};
 use crate::time::Clock;
 use crate::token::{Identity, TokenRules};
-use limits::{Bill, Limits};
+use limits::{Bill, Limits, Owed};
+use lockouts::Lockouts;
+use outcomes::OutcomeCounts;
+use reservations::{Hold, Holds, Reservations};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Decides requests. It holds the live policy and its state: callers' and limits'.
+/// Decides requests. It holds the live policy and its state: callers', limits' and lockouts'.
 pub struct Engine {
     token: TokenRules,
     policy: Policy,
     needs: Needs,
     enforced_needs: Needs,
     limits: Limits,
+    lockouts: Lockouts,
+    /// Whether some limit or lockout asks for the calendar.
+    asks_calendar: bool,
+    reservations: Reservations,
+    outcomes: OutcomeCounts,
     limiter: Limiter<Enforced>,
     /// Holds callers to what the rules add that are only observed, if there are any.
     rehearsal: Option<Limiter<Observed>>,
@@ -51,6 +65,10 @@ impl Engine {
             needs: policy.needs(),
             enforced_needs: policy.enforced_needs(),
             limits: Limits::new(&policy.limits, policy.client.ipv6_prefix, policy.tells_quotas),
+            lockouts: Lockouts::new(&policy.lockouts, policy.client.ipv6_prefix),
+            asks_calendar: policy.asks_calendar(),
+            reservations: Reservations::new(policy.outcome_timeout),
+            outcomes: OutcomeCounts::default(),
             token,
             policy,
             limiter,
@@ -81,6 +99,16 @@ impl Engine {
         self.limits.counts()
     }
 
+    /// What the table of each lockout has come through, by name.
+    pub fn strike_counts(&self) -> impl Iterator<Item = (&str, StrikeCounts)> {
+        self.lockouts.counts()
+    }
+
+    /// What became of outcomes.
+    pub fn outcome_counts(&self) -> &OutcomeCounts {
+        &self.outcomes
+    }
+
     /// The calendar: nanoseconds since the Unix epoch.
     pub fn calendar(&self) -> u64 {
         self.limiter.clock().calendar()
@@ -88,7 +116,8 @@ impl Engine {
 
     /// Drops expired state; see [`Limiter::sweep`].
     pub fn sweep(&self) {
-        self.limits.trim(self.limiter.clock());
+        self.limits.trim(self.now());
+        self.lockouts.sweep(self.now());
         self.limiter.sweep();
         self.rehearsal.iter().for_each(Limiter::sweep);
     }
@@ -109,7 +138,7 @@ impl Engine {
             (Err(refused), Mode::Enforce) => refused,
             (Err(refused), Mode::Observe) => bad_identity().map_or_else(|| refused.observed_only(), decline),
             (Ok(entered), mode) => match bad_identity() {
-                Some(verdict) => decline(verdict).after(entered.entry),
+                Some(verdict) => self.refuse(verdict, identity, &facts, decline).after(entered.entry),
                 None if is_excused => {
                     by_mode(mode, self.admit(&facts, entered, Plan::unrestricted(), Malformed::new()))
                 }
@@ -136,7 +165,10 @@ impl Engine {
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
         let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
-        let taken = self.limits.take(&bill.entry, None, self.limiter.clock());
+        if !self.lockouts.is_empty() && !is_preflight {
+            self.lockouts.bill(facts, self.now(), &mut bill).map_err(decline)?;
+        }
+        let taken = self.take(Group { charges: &bill.entry, ..Group::default() });
         bill.drop_rests_of(&taken.unfit);
         let entry = Decision::taken(taken, Malformed::new());
         if !entry.is_allowed() {
@@ -147,6 +179,24 @@ impl Engine {
             None => entry,
         };
         Ok(Entered { cost, entry, bill })
+    }
+
+    /// Refuses a request for who makes it. A token that failed is counted where a lockout asks for that, unless too many
+    /// were: then the client has to wait.
+    fn refuse<'r>(
+        &self,
+        verdict: Verdict<'r>,
+        identity: &Identity<'r>,
+        facts: &Facts<'_>,
+        decline: impl Fn(Verdict<'r>) -> Decision<'r>,
+    ) -> Decision<'r> {
+        let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
+        let taken = self.lockouts.fail(failure, facts, self.now(), self.limiter.clock());
+        let engaged = self.lockouts.engaged(&taken.strikes);
+        match taken.refused {
+            Some(_) if self.policy.mode == Mode::Enforce => Decision::taken(taken, Malformed::new()),
+            _ => decline(verdict).engaging(engaged),
+        }
     }
 
     /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
@@ -168,28 +218,76 @@ impl Engine {
     fn admit<'r>(
         &self,
         facts: &Facts<'_>,
-        Entered { cost, bill, entry }: Entered<'_, 'r>,
+        Entered { cost, mut bill, entry }: Entered<'_, 'r>,
         plan: Plan<'r>,
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
-        if let (Some(verdict), Plan::Charge(_)) = (bill.lack, &plan) {
+        if let (Some(verdict), Plan::Charge(_)) = (bill.lack.take(), &plan) {
             return Decision::without_rates(verdict, malformed).after(entry);
         }
-        let (caller, clock) = (facts.caller().as_bytes(), self.limiter.clock());
-        let mut is_held = false;
+        let caller = facts.caller().as_bytes();
+        let (mut is_held, mut strikes) = (false, SmallVec::new());
         let decision = Decision::of(plan, malformed, |rates| {
             is_held = !rates.is_empty();
             let of_caller = is_held.then(|| self.limiter.charge(caller, rates, cost));
-            self.limits.take(&bill.admitted, of_caller.as_ref(), clock)
+            let group = Group { charges: &bill.admitted, attempts: &bill.attempts, caller: of_caller.as_ref() };
+            let mut taken = self.take(group);
+            strikes = std::mem::take(&mut taken.strikes);
+            taken
         });
         let tells = self.policy.tells_quotas && is_held;
         let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
         // Who comes again pays at entry again.
         let decision = match decision.is_allowed() {
-            true => decision,
-            false => decision.waiting(self.limits.wait(&bill.entry, clock)),
+            true => self.reserve(decision, facts, &bill, &strikes),
+            false if bill.entry.is_empty() => decision,
+            false => decision.waiting(group::wait(&bill.entry, self.now())),
         };
         decision.after(entry).with_quotas(quotas)
+    }
+
+    /// Gives a request that goes on what its outcome is to be told by, where some rule waits for that.
+    fn reserve<'r>(
+        &self,
+        decision: Decision<'r>,
+        facts: &Facts<'_>,
+        bill: &Bill<'_>,
+        strikes: &[(usize, Strike)],
+    ) -> Decision<'r> {
+        let mut holds = Holds::new();
+        for (number, strike) in strikes {
+            let lockout = self.lockouts.get(*number);
+            if lockout.asks_for_outcomes() {
+                holds.push(((*lockout.name).to_owned(), Hold::Attempt(*strike)));
+            }
+        }
+        for charge in bill.admitted.iter().filter(|charge| charge.is_deferred && charge.cost > 0) {
+            let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost };
+            holds.push(((**charge.name).to_owned(), Hold::Charge(owed)));
+        }
+        if holds.is_empty() && strikes.is_empty() {
+            return decision;
+        }
+        let is_grpc = facts.request.protocol() == Protocol::Grpc;
+        let now = self.limiter.clock().now();
+        let reservation = (!holds.is_empty()).then(|| self.reservations.make(now, is_grpc, holds));
+        decision.with_reservation(reservation).engaging(self.lockouts.engaged(strikes))
+    }
+
+    /// Takes all that a group asks for, or none of it.
+    fn take(&self, group: Group<'_>) -> Taken {
+        match group {
+            Group { charges: [], attempts: [], caller: None } => Taken::default(),
+            Group { charges: [], attempts: [], caller: Some(caller) } => caller.take(self.limiter.clock()),
+            group => group::take(group, self.now(), self.limiter.clock()),
+        }
+    }
+
+    /// The present moment, on both clocks where that is asked for.
+    fn now(&self) -> Moment {
+        let clock = self.limiter.clock();
+        let unix = if self.asks_calendar { clock.calendar() } else { 0 };
+        Moment { monotonic: clock.now().nanos(), unix }
     }
 
     /// What the rules that are only observed say of a request that goes on.

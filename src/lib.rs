@@ -28,6 +28,7 @@
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub mod answer;
+pub mod attempts;
 #[cfg(feature = "server")]
 #[doc(hidden)]
 pub mod body;
@@ -81,6 +82,7 @@ mod time;
 pub mod token;
 mod warning;
 
+pub use attempts::AttemptLimiter;
 pub use capability::PrefixError;
 #[cfg(feature = "server")]
 #[doc(hidden)]

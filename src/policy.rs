@@ -7,7 +7,10 @@ pub mod crowd;
 pub mod facts;
 pub mod index;
 pub mod limits;
+pub mod lockouts;
+pub mod outcomes;
 pub mod pattern;
+pub mod scope;
 pub mod when;
 
 use crate::capability::Prefixes;
@@ -23,9 +26,12 @@ use counts::Counts;
 use crowd::Crowd;
 use facts::{Facts, Field, Presence};
 use limits::Limit;
+use lockouts::Lockout;
+use scope::Scope;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use when::{Matcher, When};
 
 /// The policy of a deployment.
@@ -47,6 +53,10 @@ pub struct Policy {
     pub encoded_slash: EncodedSlash,
     /// The limits, in order.
     pub limits: Vec<Limit>,
+    /// The lockouts, in order.
+    pub lockouts: Vec<Lockout>,
+    /// How long the outcome of a request is waited for.
+    pub outcome_timeout: Duration,
     /// Whether clients are told of their quotas.
     pub tells_quotas: bool,
     /// What requests lacked.
@@ -146,14 +156,26 @@ impl Needs {
 impl Policy {
     /// What its rules ask for, those included that are only observed.
     pub fn needs(&self) -> Needs {
-        let all = self.limits.iter().map(Limit::needs).fold(Needs::of(self.whens(None)), Needs::and);
-        Needs { client: all.client || self.limits.iter().any(Limit::counts_clients), ..all }
+        let all = self.scopes(None).map(Scope::needs).fold(Needs::of(self.whens(None)), Needs::and);
+        Needs { client: all.client || self.scopes(None).any(Scope::counts_clients), ..all }
     }
 
     /// What its rules ask for that are enforced.
     pub fn enforced_needs(&self) -> Needs {
-        let limits = self.limits.iter().filter(|limit| limit.mode == Mode::Enforce);
-        limits.map(Limit::needs).fold(Needs::of(self.whens(Some(Mode::Enforce))), Needs::and)
+        let mode = Some(Mode::Enforce);
+        self.scopes(mode).map(Scope::needs).fold(Needs::of(self.whens(mode)), Needs::and)
+    }
+
+    /// Whether some limit or lockout asks for the calendar.
+    pub fn asks_calendar(&self) -> bool {
+        self.limits.iter().any(|limit| limit.is_fixed) || self.lockouts.iter().any(|lockout| lockout.is_fixed)
+    }
+
+    /// What limits and lockouts of this mode are for.
+    fn scopes(&self, mode: Option<Mode>) -> impl Iterator<Item = &Scope> {
+        let limits = self.limits.iter().map(|limit| (limit.mode, &limit.scope));
+        let lockouts = self.lockouts.iter().map(|lockout| (lockout.mode, &lockout.scope));
+        limits.chain(lockouts).filter(move |(own, _)| mode.is_none_or(|mode| mode == *own)).map(|(_, scope)| scope)
     }
 
     /// What rules are for; of the caller rules, those of this mode.

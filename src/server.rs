@@ -11,10 +11,13 @@ use crate::policy::counts::Counted;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
 use crate::server::worker::Workers;
-use crate::telemetry::{report_counts, report_crowd, report_tables};
+use crate::store::limit::TableCounts;
+use crate::store::strikes::StrikeCounts;
+use crate::telemetry::{report_counts, report_crowd, report_outcomes, report_strikes, report_tables};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +66,7 @@ pub async fn run(
     let (health, health_service) = tonic_health::server::health_reporter();
     tell(&health, ServingStatus::Serving).await;
     let (stopping, stopped) = watch::channel(());
-    let services = Services::new(Arc::clone(&ext_authz), health_service);
+    let services = Services::new(Arc::clone(&ext_authz), health_service, stopped.clone());
     let count = worker_count();
     let (mut deal, mut workers) = worker::start(count, &services, ends.max_connection_age, &stopped)?;
     info!(address = %listener.address(), workers = count, "listening");
@@ -84,8 +87,7 @@ pub async fn run(
     info!("draining: no new connections, requests in flight are answered");
     drop(listener);
     drain(workers, stopping, health, left).await;
-    report_counts(&mut Counted::default(), ext_authz.engine.policy().counts.read());
-    report_tables(&mut HashMap::new(), ext_authz.engine.limit_counts());
+    Reported::default().report(&ext_authz);
     ended
 }
 
@@ -123,17 +125,35 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
 /// Sweeps on a thread of its own, so that connections are accepted meanwhile, and reports what requests lacked.
 async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
-    let (mut reported, mut crowd, mut tables) = (Counted::default(), None, HashMap::new());
+    let mut reported = Reported::default();
     loop {
         every.tick().await;
         let sweeping = Arc::clone(ext_authz);
         if tokio::task::spawn_blocking(move || sweeping.engine.sweep()).await.is_err() {
             warn!("a sweep failed; expired state stays until the next one");
         }
-        let policy = ext_authz.engine.policy();
-        report_counts(&mut reported, policy.counts.read());
-        report_crowd(&mut crowd, policy.crowd.found());
-        report_tables(&mut tables, ext_authz.engine.limit_counts());
+        reported.report(ext_authz);
+    }
+}
+
+/// What was reported last, so that only news is.
+#[derive(Default)]
+struct Reported {
+    counts: Counted,
+    crowd: Option<IpAddr>,
+    tables: HashMap<String, TableCounts>,
+    strikes: HashMap<String, StrikeCounts>,
+    outcomes: Vec<u64>,
+}
+
+impl Reported {
+    fn report(&mut self, ext_authz: &ExtAuthz) {
+        let engine = &ext_authz.engine;
+        report_counts(&mut self.counts, engine.policy().counts.read());
+        report_crowd(&mut self.crowd, engine.policy().crowd.found());
+        report_tables(&mut self.tables, engine.limit_counts());
+        report_strikes(&mut self.strikes, engine.strike_counts());
+        report_outcomes(&mut self.outcomes, engine.outcome_counts());
     }
 }
 

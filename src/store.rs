@@ -1,4 +1,4 @@
-//! Where allowances live: the arithmetic of one, and the table of all callers.
+//! Where allowances and strikes live: the arithmetic of one, and the tables of all.
 
 pub(crate) mod caller;
 #[cfg(feature = "server")]
@@ -10,4 +10,6 @@ pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod memory;
 pub(crate) mod meter;
+pub(crate) mod ranks;
+pub(crate) mod strikes;
 pub(crate) mod swept;

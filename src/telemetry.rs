@@ -5,11 +5,13 @@
 
 use crate::claims::Claim;
 use crate::config::LogPrincipal;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Engaged, Verdict};
+use crate::engine::outcomes::{OutcomeCounts, Settled, Settlement};
 use crate::policy::counts::Counted;
 use crate::request::Request;
 use crate::store::key::KeySpace;
 use crate::store::limit::TableCounts;
+use crate::store::strikes::StrikeCounts;
 use crate::token::{Identity, TokenRules};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -32,6 +34,7 @@ impl Telemetry {
 
     /// Reports one decided request.
     pub fn report(&self, token: &TokenRules, request: &Request<'_>, identity: &Identity<'_>, decision: &Decision<'_>) {
+        decision.engaged().iter().for_each(engaged);
         if *identity == Identity::Unverified {
             warn_of_missing_claims(token, request);
         }
@@ -52,6 +55,17 @@ impl Telemetry {
             request_id = request_id(request),
             "{message}"
         );
+    }
+
+    /// Reports what became of an outcome.
+    pub fn settled(&self, settlement: &Settlement) {
+        settlement.engaged.iter().for_each(engaged);
+        for (rule, settled) in &settlement.rules {
+            debug!(rule, %settled, "an outcome was settled");
+        }
+        if let Some(refused) = settlement.refused {
+            debug!(%refused, "an outcome is not honoured");
+        }
     }
 
     fn allowed(&self, request: &Request<'_>, identity: &Identity<'_>) {
@@ -110,11 +124,49 @@ pub fn report_tables<'l>(
     }
 }
 
+/// Reports a lockout that was engaged. What it counts by is not in the line, only a hash of it.
+fn engaged(engaged: &Engaged) {
+    let Engaged { lockout, key, window, is_observed } = engaged;
+    info!(lockout = &**lockout, key, seconds = window.as_secs_f64(), observed = is_observed, "a lockout was engaged");
+}
+
+/// Reports outcomes that changed nothing although they should have, with numbers since the start, unless these were
+/// `reported` before.
+pub fn report_outcomes(reported: &mut Vec<u64>, counts: &OutcomeCounts) {
+    let of = |wanted: Settled| counts.read().find(|(settled, _)| *settled == wanted).map_or(0, |(_, count)| count);
+    let (foreign, forged, late) = (of(Settled::Foreign), of(Settled::Forged), of(Settled::Late));
+    let (repeated, early) = (of(Settled::Repeated), of(Settled::Early));
+    let now = vec![foreign, forged, late, repeated, early];
+    if now.iter().any(|count| *count > 0) && *reported != now {
+        let hint = "foreign: Envoy tells another Tollgate than it asked, or this one was restarted; late: raise \
+                    outcome_timeout, and set buffer_size_bytes: 0; early: log DownstreamEnd alone; forged: nobody \
+                    but Envoy should reach this port";
+        warn!(foreign, forged, late, repeated, early, hint, "outcomes changed nothing: numbers since the start");
+    }
+    *reported = now;
+}
+
+/// Reports lockouts that had no room for all their keys, with numbers since the start, unless these were `reported` before.
+pub fn report_strikes<'l>(
+    reported: &mut HashMap<String, StrikeCounts>,
+    tables: impl Iterator<Item = (&'l str, StrikeCounts)>,
+) {
+    for (lockout, counts) in tables {
+        let before = reported.insert(lockout.to_owned(), counts).unwrap_or_default();
+        let StrikeCounts { live, forgiven, turned_away } = counts;
+        if (forgiven, turned_away) != (before.forgiven, before.turned_away) {
+            let hint = "raise max_keys, or look for who makes up keys";
+            warn!(lockout, live, forgiven, turned_away, hint, "the table of a lockout was full");
+        }
+    }
+}
+
 /// Why a request was refused, for operators.
 fn cause(identity: &Identity<'_>, decision: &Decision<'_>) -> String {
     let cause = match (decision.verdict(), identity) {
         (Verdict::Denied(denial), _) => denial.to_string(),
         (Verdict::Unavailable(what), _) => what.to_string(),
+        (Verdict::LockedOut { retry_after }, _) => format!("locked out, {:.3} s to wait", retry_after.as_secs_f64()),
         (Verdict::RateExceeded { limit, retry_after: Some(wait), .. }, _) => {
             format!("rate {limit} exceeded, {:.3} s to wait", wait.as_secs_f64())
         }

@@ -60,6 +60,57 @@ pub struct FailedToken<'r> {
     pub message: &'r str,
 }
 
+/// How a token failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Its time has not come.
+    NotYetValid,
+    /// Its time is over.
+    Expired,
+    /// It is no JWT, or one whose parts or claims are of the wrong kind.
+    Malformed,
+    /// Nobody knows its issuer.
+    Issuer,
+    /// It is for others.
+    Audience,
+    /// Its signature is wrong.
+    Signature,
+    /// It is signed by a key that is not in the key set.
+    UnknownKey,
+    /// There is no usable key set, which is not the client's fault.
+    KeySet,
+    /// Envoy says nothing of it, or what is not known here.
+    Unknown,
+}
+
+impl Failure {
+    /// By the code of Envoy's JWT library (`source/common/jwt/status.h`).
+    fn of(code: Option<u32>) -> Self {
+        match code {
+            Some(2) => Self::NotYetValid,
+            Some(3) => Self::Expired,
+            Some(4..=23 | 27) => Self::Malformed,
+            Some(24) => Self::Issuer,
+            Some(25) => Self::Audience,
+            Some(26) => Self::Signature,
+            Some(32) => Self::UnknownKey,
+            Some(28..) => Self::KeySet,
+            Some(0 | 1) | None => Self::Unknown,
+        }
+    }
+}
+
+impl Identity<'_> {
+    /// How the token failed, if it did.
+    pub fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::Failed(failed) => Some(Failure::of(failed.code)),
+            Self::Unverified => Some(Failure::Unknown),
+            Self::Caller(_) | Self::Missing | Self::Unusable(_) => None,
+        }
+    }
+}
+
 /// A verified token whose claims cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnusableToken<'r> {

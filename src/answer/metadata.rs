@@ -56,6 +56,11 @@ fn refusal(decision: &Decision<'_>, verdict: &str, words: &Words) -> Metadata {
     metadata
 }
 
+/// By what the outcome of a request is to be told: Envoy's access log brings it back.
+pub(super) fn reservation(reservation: &str) -> (&'static str, MetadataValue) {
+    ("reservation", text(reservation))
+}
+
 fn text(text: &str) -> MetadataValue {
     MetadataValue::Text(text.to_owned())
 }

@@ -7,6 +7,8 @@ use crate::answer::ResponseRules;
 use crate::cli::{Failure, check};
 use crate::engine::Engine;
 use crate::time::ManualClock;
+use serde::Serialize;
+use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +20,9 @@ use std::time::Duration;
 /// decreasing; then `principal` and `capabilities`, or `claims`, or `token`: "missing" or "failed"; and optionally
 /// `method`, `path`, `host`, `headers`, `client`, `context`, `body` and `cost`. Each line is answered by one with the
 /// decision.
+///
+/// A line with `outcome`, an HTTP status or "aborted", and `of`, the number of an earlier line, says how that request
+/// ended; optionally with `grpc_status` and `headers`. It is answered by what rules did with it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Arguments {
@@ -40,6 +45,16 @@ struct Replay {
     clock: Arc<ManualClock>,
     /// The time of the last line, in nanoseconds.
     last: u64,
+    /// The reservations of requests that went on, by their lines.
+    reservations: HashMap<u64, String>,
+}
+
+/// What a line is answered by.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answered {
+    Request(Box<output::Line>),
+    Outcome(output::Ended),
 }
 
 /// Replays standard input to standard output. The first line that cannot be read ends it.
@@ -48,7 +63,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let clock = Arc::new(ManualClock::default());
     clock.set_calendar(Duration::from_secs(arguments.start));
     let engine = Engine::new(config.token, config.prefixes, config.policy, Arc::clone(&clock));
-    let mut replay = Replay { engine, response: config.response, clock, last: 0 };
+    let mut replay = Replay { engine, response: config.response, clock, last: 0, reservations: HashMap::new() };
     // Standard output is written line by line, so that a program may ask, read and ask again.
     replay.lines(io::stdin().lock(), &mut io::stdout().lock())
 }
@@ -68,22 +83,43 @@ impl Replay {
         Ok(())
     }
 
-    fn line(&mut self, number: u64, line: &[u8]) -> Result<output::Line, String> {
-        let line = input::Line::parse(line)?;
-        let at = line.at.nanos()?;
+    fn line(&mut self, number: u64, line: &[u8]) -> Result<Answered, String> {
+        match input::Ending::parse(line) {
+            Some(ending) => self.end(number, &ending?).map(Answered::Outcome),
+            None => self.decide(number, &input::Line::parse(line)?).map(|line| Answered::Request(Box::new(line))),
+        }
+    }
+
+    fn go_to(&mut self, at: &input::At) -> Result<(), String> {
+        let at = at.nanos()?;
         if at < self.last {
             return Err(format!("`at` is {at} ns, which is before the line before it at {} ns", self.last));
         }
         self.last = at;
         self.clock.set(Duration::from_nanos(at));
+        Ok(())
+    }
+
+    fn decide(&mut self, number: u64, line: &input::Line) -> Result<output::Line, String> {
+        self.go_to(&line.at)?;
         let request = line.request(self.engine.token());
         let identity = match line.given_identity()? {
             Some(identity) => identity,
             None => self.engine.token().identify(&request),
         };
         let decision = self.engine.check_cost(line.cost, &request, &identity);
+        self.reservations.extend(decision.reservation().map(|reservation| (number, reservation.to_owned())));
         let answer = self.response.answer(&decision, request.protocol(), || self.engine.calendar());
         Ok(output::Line::new(number, &decision, answer))
+    }
+
+    fn end(&mut self, number: u64, ending: &input::Ending) -> Result<output::Ended, String> {
+        self.go_to(&ending.at)?;
+        let of = ending.of;
+        let reservation = self.reservations.get(&of);
+        let reservation = reservation.ok_or_else(|| format!("no rule waits for the outcome of line {of}"))?;
+        let settlement = self.engine.settle(reservation, &ending.outcome());
+        Ok(output::Ended::new(number, of, &settlement))
     }
 }
 

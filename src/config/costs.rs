@@ -130,14 +130,14 @@ enum Certainty {
 fn too_dear_for(cost: &PlacedCost, before: &[PlacedCost], placed: &PlacedLimit) -> Option<(Certainty, String)> {
     let limit = &placed.limit;
     let units = cost.least();
-    let (ours, theirs) = (spelled(&cost.rule.when), spelled(&limit.when));
+    let (ours, theirs) = (spelled(&cost.rule.when), spelled(&limit.scope.when));
     let both = [&ours[..], &theirs[..]].concat();
     let taken = before.iter().any(|cost| spelled(&cost.rule.when).iter().all(|matcher| both.contains(matcher)));
     if limit.cost.is_some()
         || units <= limit.burst
         || !placed.is_enabled
         || taken
-        || are_disjoint(&cost.rule.when, &limit.when)
+        || are_disjoint(&cost.rule.when, &limit.scope.when)
     {
         return None;
     }

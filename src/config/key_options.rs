@@ -5,7 +5,7 @@ use super::node::{Node, Tree, quoted};
 use super::suggest::suggest;
 use super::value::{Value, Words};
 use crate::policy::facts::Field;
-use crate::policy::limits::{KeyPart, OnMissing, Source};
+use crate::policy::scope::{KeyPart, OnMissing, Source};
 
 /// What may be said of a part.
 pub const OPTIONS: [&str; 2] = ["normalize", "on_missing"];

@@ -8,7 +8,7 @@ use super::node::{Node, Tree};
 use super::sources::source;
 use super::suggest::suggest;
 use super::value::Value;
-use crate::policy::limits::{KeyPart, Source};
+use crate::policy::scope::{KeyPart, Source};
 
 pub const KEY: Kind<Vec<KeyPart>> = Kind::Is(
     "a part of the request, a list of parts, or `[]` for everybody",

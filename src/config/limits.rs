@@ -4,13 +4,14 @@ use super::keys::KEY;
 use super::kinds::{Kind, RATE, SWITCH, UNITS, duration_text};
 use super::matchers::when;
 use super::node::{Span, quoted};
-use super::rules;
+use super::outcomes::OUTCOMES;
 use super::section::Section;
-use super::sense::{exact, may_meet};
+use super::sense::{exact, may_pass};
 use super::table::MODE;
 use super::value::Value;
-use crate::policy::facts::{Field, Presence};
-use crate::policy::limits::{ChargeAt, KeyPart, Limit, Source};
+use crate::policy::facts::Field;
+use crate::policy::limits::{ChargeAt, Limit};
+use crate::policy::scope::Scope;
 use crate::policy::when::{Matcher, Wanted, When};
 use crate::rate::Rate;
 use crate::store::limit::WhenFull;
@@ -20,45 +21,36 @@ use std::time::Duration;
 pub struct PlacedLimit {
     pub limit: Limit,
     pub span: Span,
-    name_span: Span,
+    pub name_span: Span,
     pub is_enabled: bool,
 }
 
-impl PlacedLimit {
-    /// Whether it is built and may count by client.
-    pub fn counts_clients(&self) -> bool {
-        self.is_enabled && self.limit.counts_clients()
-    }
-}
+pub const NAME: Kind<String> =
+    Kind::Is("a name", r#"{"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}"#, name);
 
-/// What to do where a limit counts by client and the section `client` is absent.
-pub const SAY_WHERE: &str = "write `client: { address: { rpc_metadata: x-client-ip } }` if Envoy sends it, as envoy/envoy.yaml \
-                             does; `address: peer` if the peer of Envoy is the client; or name the proxies in front of it";
-
-const NAME: Kind<String> = Kind::Is("a name", r#"{"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}"#, name);
-
-const WINDOW: Kind<bool> = Kind::Word(&[("rolling", false), ("fixed", true)]);
+pub const WINDOW: Kind<bool> = Kind::Word(&[("rolling", false), ("fixed", true)]);
 
 const WHEN_FULL: Kind<WhenFull> =
     Kind::Word(&[("overflow", WhenFull::Overflow), ("evict", WhenFull::Evict), ("refuse", WhenFull::Refuse)]);
 
 const CHARGE: Kind<ChargeAt> = Kind::Word(&[("entry", ChargeAt::Entry), ("admitted", ChargeAt::Admitted)]);
 
-const POSITIVE: Kind<u64> = Kind::Is("a whole number, at least 1", r#"{"type": "integer", "minimum": 1}"#, |value| {
-    match UNITS.read(value)? {
-        0 => value.wrong("write at least 1"),
-        units => Some(units),
-    }
-});
+pub const POSITIVE: Kind<u64> =
+    Kind::Is("a whole number, at least 1", r#"{"type": "integer", "minimum": 1}"#, |value| {
+        match UNITS.read(value)? {
+            0 => value.wrong("write at least 1"),
+            units => Some(units),
+        }
+    });
 
 /// Names that answers and logs use for other things.
 const TAKEN: [&str; 4] = ["callers", "client", "host", "paths"];
 
 /// The largest burst, and the most keys of a limit.
 const LARGEST_BURST: u64 = 1_000_000;
-const MOST_KEYS: u64 = 100_000_000;
+pub const MOST_KEYS: u64 = 100_000_000;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn name(value: &mut Value<'_, '_>) -> Option<String> {
     let text = value.text()?;
@@ -92,7 +84,7 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
         "admitted",
         &CHARGE,
         "entry: before identity is looked at, and kept; admitted: with the caller's rates, all or none",
-        split,
+        charged,
     );
     let cost = limit.optional("cost", "1", &UNITS, "units that a request takes here; what `costs` say by default");
     let max_keys = limit.field("max_keys", "100000", &POSITIVE, "keys that it holds");
@@ -107,11 +99,10 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
     let (rate, burst, is_fixed, max_keys, cost) = (rate?, burst?, is_fixed?, max_keys?, cost?);
     check_bounds(limit, rate, burst, is_fixed, max_keys)?;
     let (most, charge) = (burst.unwrap_or(rate.count()), charge?);
-    check_cost(limit, cost, charge, most)?;
+    check_cost(limit, cost, &charge, most)?;
     let read = Limit {
         name: name?.into(),
-        when: when?.unwrap_or_default(),
-        key: key?,
+        scope: Scope { when: when?.unwrap_or_default(), key: key? },
         rate,
         burst: most,
         is_fixed,
@@ -126,10 +117,27 @@ pub fn limit(limit: &mut Section<'_, '_>) -> Option<PlacedLimit> {
     Some(PlacedLimit { limit: read, span: limit.span(), name_span, is_enabled: is_enabled? })
 }
 
-fn split(charge: &mut Section<'_, '_>) -> Option<ChargeAt> {
-    charge
-        .required("entry", "1", &POSITIVE, "units taken at entry; the rest of the cost with the caller's rates")
-        .map(ChargeAt::Split)
+fn charged(charge: &mut Section<'_, '_>) -> Option<ChargeAt> {
+    let about = "units taken at entry; the rest of the cost with the caller's rates";
+    let entry = charge.optional("entry", "1", &POSITIVE, about);
+    let about = "outcomes that are charged: looked at with the caller's rates, spent once the request ended so";
+    let outcome = charge.optional("outcome", "[201]", &OUTCOMES, about);
+    if !charge.is_clean() {
+        return None;
+    }
+    match (entry?, outcome?) {
+        (Some(units), None) => Some(ChargeAt::Split(units)),
+        (None, Some(outcomes)) => Some(ChargeAt::Outcome(outcomes.into())),
+        (None, None) => charge.clash(
+            &[],
+            format!("`{}` says nothing", charge.path()),
+            "write `{ entry: 1 }` or `{ outcome: [201] }`",
+        ),
+        (Some(_), Some(_)) => {
+            let cause = "a limit is charged at entry or by outcomes, not both".to_owned();
+            charge.clash(&["outcome"], cause, "remove one of the two, or write two limits")
+        }
+    }
 }
 
 fn check_bounds(
@@ -140,30 +148,10 @@ fn check_bounds(
     max_keys: u64,
 ) -> Option<()> {
     let window = rate.window();
-    if window < Duration::from_millis(1) || window > 366 * DAY {
-        let cause = format!("the window of a limit is from 1ms to 366 days, and this is {}", duration_text(window));
-        return limit.clash(&["rate"], cause, "write a window within these bounds, such as 1s, 1h or 24h");
-    }
-    if is_fixed && window < Duration::from_secs(1) {
-        let cause = format!("a fixed window is at least 1s, and this is {}", duration_text(window));
-        return limit.clash(&["rate"], cause, "write a longer window, or `window: rolling`");
-    }
+    check_window(limit, "rate", window, is_fixed)?;
     if !is_fixed && u128::from(rate.count()) > window.as_nanos() {
         let cause = format!("more than one unit a nanosecond is no limit: {rate}");
         return limit.clash(&["rate"], cause, "write a lower count, or a longer window");
-    }
-    let divides_a_day = DAY.as_nanos().is_multiple_of(window.as_nanos());
-    let is_days = window <= 7 * DAY && window.as_nanos().is_multiple_of(DAY.as_nanos());
-    if is_fixed && !divides_a_day && !is_days {
-        let cause = format!(
-            "a fixed window divides a day or is whole days up to a week, and {} is neither",
-            duration_text(window)
-        );
-        return limit.clash(
-            &["rate"],
-            cause,
-            "write a window such as 1m, 15m, 1h, 6h, 24h or 168h, or `window: rolling`",
-        );
     }
     if is_fixed && burst.is_some() {
         return limit.clash(
@@ -191,8 +179,29 @@ fn check_bounds(
     Some(())
 }
 
+/// Whether a window, which the field `key` gives, is within bounds.
+pub fn check_window(section: &mut Section<'_, '_>, key: &str, window: Duration, is_fixed: bool) -> Option<()> {
+    let length = duration_text(window);
+    if window < Duration::from_millis(1) || window > 366 * DAY {
+        let cause = format!("a window is from 1ms to 366 days, and this is {length}");
+        return section.clash(&[key], cause, "write a window within these bounds, such as 1s, 1h or 24h");
+    }
+    if is_fixed && window < Duration::from_secs(1) {
+        let cause = format!("a fixed window is at least 1s, and this is {length}");
+        return section.clash(&[key], cause, "write a longer window, or a rolling one");
+    }
+    let divides_a_day = DAY.as_nanos().is_multiple_of(window.as_nanos());
+    let is_days = window <= 7 * DAY && window.as_nanos().is_multiple_of(DAY.as_nanos());
+    if is_fixed && !divides_a_day && !is_days {
+        let cause = format!("a fixed window divides a day or is whole days up to a week, and {length} is neither");
+        let hint = "write a window such as 1m, 15m, 1h, 6h, 24h or 168h, or a rolling one";
+        return section.clash(&[key], cause, hint);
+    }
+    Some(())
+}
+
 /// `most`: the units that it permits at once.
-fn check_cost(limit: &mut Section<'_, '_>, cost: Option<u64>, charge: ChargeAt, most: u64) -> Option<()> {
+fn check_cost(limit: &mut Section<'_, '_>, cost: Option<u64>, charge: &ChargeAt, most: u64) -> Option<()> {
     if cost == Some(0) {
         return limit.clash(
             &["cost"],
@@ -204,7 +213,7 @@ fn check_cost(limit: &mut Section<'_, '_>, cost: Option<u64>, charge: ChargeAt, 
         let cause = format!("a request that costs so much never fits, since the limit holds {most}");
         return limit.clash(&["cost"], cause, "write a lower cost, or a higher rate or burst");
     }
-    if matches!(charge, ChargeAt::Split(units) if units > most || cost.is_some_and(|cost| units >= cost)) {
+    if matches!(charge, ChargeAt::Split(units) if *units > most || cost.is_some_and(|cost| *units >= cost)) {
         let cause = "so many units at entry leave nothing for later, or never fit".to_owned();
         return limit.clash(&["charge"], cause, "write fewer units, or `charge: entry`");
     }
@@ -218,37 +227,12 @@ pub fn warn_of_unreachable(section: &mut Section<'_, '_>, limits: &[PlacedLimit]
         let is_options = |wanted: &Wanted| exact(wanted) == Some(b"OPTIONS");
         when.0.iter().any(|matcher| matches!(matcher, Matcher::Is(Field::Method, of) if of.iter().any(is_options)))
     };
-    let is_built = |placed: &&PlacedLimit| placed.is_enabled && placed.limit.charge == ChargeAt::Admitted;
+    let is_built = |placed: &&PlacedLimit| placed.is_enabled && placed.limit.is_after_identity();
     for PlacedLimit { limit, span, .. } in limits.iter().filter(is_built) {
-        let when = &limit.when;
-        let comes = may_meet(when, Presence::Present) || without_token && may_meet(when, Presence::Missing);
-        if !comes && !asks_for_preflights(when) {
+        let when = &limit.scope.when;
+        if !may_pass(when, without_token) && !asks_for_preflights(when) {
             let cause = "no request can reach this limit: those that it is for are refused for their token before";
             section.warn(*span, cause.into(), "write `charge: entry`, which comes before identity");
-        }
-    }
-}
-
-/// Notes limits that ask for a principal where it is several claims.
-pub fn refuse_principals(section: &mut Section<'_, '_>, limits: &[PlacedLimit]) {
-    for PlacedLimit { limit, span, .. } in limits {
-        rules::refuse_principal(section, &limit.when, *span);
-        let is_normal = |part: &KeyPart| part.normalize && part.first_of.contains(&Source::Field(Field::Principal));
-        if limit.key.iter().any(is_normal) {
-            let cause = "the principal is several claims, which are not one name to be normalised".to_owned();
-            let hint = "count by each: `[claim.iss, claim.sub]`, with `normalize: identity` at the one that is a name";
-            section.reject::<()>(*span, cause, hint.into());
-        }
-    }
-}
-
-/// Notes names that stand twice.
-pub fn check(section: &mut Section<'_, '_>, limits: &[PlacedLimit]) {
-    for (at, PlacedLimit { limit, name_span, .. }) in limits.iter().enumerate() {
-        if let Some(other) = limits[..at].iter().find(|other| other.limit.name == limit.name) {
-            let cause = format!("two limits have the name {}", quoted(&limit.name));
-            let hint = format!("give each its own; the other stands in line {}", other.name_span.line);
-            section.reject::<()>(*name_span, cause, hint);
         }
     }
 }

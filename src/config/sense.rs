@@ -50,6 +50,11 @@ pub fn may_meet(when: &When, token: Presence) -> bool {
     meets(when, token) != Some(false)
 }
 
+/// Whether some request that identity does not stop may meet `when`. `without_token`: requests without a token get past.
+pub fn may_pass(when: &When, without_token: bool) -> bool {
+    may_meet(when, Presence::Present) || without_token && may_meet(when, Presence::Missing)
+}
+
 /// Whether a request that presents `token` meets `when`, as far as the token alone tells.
 fn meets(when: &When, token: Presence) -> Option<bool> {
     let told: Vec<_> = when.0.iter().map(|matcher| is_true(matcher, token)).collect();

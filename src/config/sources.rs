@@ -5,7 +5,7 @@ use super::response::is_header_name;
 use super::suggest::suggest;
 use super::value::Value;
 use crate::policy::facts::Field;
-use crate::policy::limits::Source;
+use crate::policy::scope::Source;
 use crate::token::ClaimPath;
 
 /// Sources that have a name of their own.

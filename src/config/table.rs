@@ -7,8 +7,10 @@ use super::identity::token;
 use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, duration_text};
 use super::limits::{self, limit};
 use super::listen::{ADDRESS, Listen, UntrustedNetwork};
+use super::lockouts::{self, lockout};
 use super::response::response;
 use super::rules;
+use super::scopes;
 use super::section::Section;
 use super::{Config, LogFormat, LogLevel, LogPrincipal, LogRules, Shutdown};
 use crate::answer::QuotaHeaders;
@@ -56,6 +58,17 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let costs =
         file.list("costs", "what requests cost; the first that applies counts, and without one it is 1", cost_rule);
     let limits = file.list("limits", "rates on keys of the deployment's choice, in order", limit);
+    let lockouts = file.list(
+        "lockouts",
+        "attempts counted on keys of the deployment's choice, which lock them, in order",
+        lockout,
+    );
+    let outcome_timeout = file.field(
+        "outcome_timeout",
+        "1m",
+        &DURATION,
+        "how long the outcome of a request is waited for; one that never comes leaves its attempt counted",
+    );
     let client = file.section("client", "where the address of a client is read", client);
     let response = file.section("response", "how answers look", response);
     let paths = file.section("paths", "what paths are matched", paths);
@@ -64,21 +77,22 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     if paths == Some(EncodedSlash::Refuse) {
         file.notes.mistakes.refuse_encoded_slashes();
     }
-    limits::check(file, &limits.read);
-    let says_where = client.as_ref().is_none_or(|client| client.says_where);
-    if let Some(placed) = limits.read.iter().find(|placed| placed.counts_clients()).filter(|_| !says_where) {
-        let cause = "this limit counts by client, and nothing says where the client's address comes from".to_owned();
-        file.warn(placed.span, cause, limits::SAY_WHERE);
+    let counting = scopes::rules(&limits.read, &lockouts.read);
+    scopes::check_names(file, &counting);
+    if client.as_ref().is_some_and(|client| !client.says_where) {
+        scopes::warn_of_clients(file, &counting);
     }
+    lockouts::warn_of_accounts(file, &limits.read, &lockouts.read);
     if let (Some(token), Some(callers)) = (&token, &callers) {
         let without_token = token.missing != MissingToken::Deny;
         rules::check(file, &callers.rules.read, without_token);
         limits::warn_of_unreachable(file, &limits.read, without_token);
+        lockouts::check_reach(file, &lockouts.read, without_token);
         costs::check(file, &costs.read, &callers.rules.read, &limits.read, without_token);
         if token.rules.principal.len() > 1 {
             rules::refuse_principals(file, &callers.rules.read);
             costs::refuse_principals(file, &costs.read);
-            limits::refuse_principals(file, &limits.read);
+            scopes::refuse_principals(file, &counting);
         }
     }
     let (token, callers, mode, paths) = (token?, callers?, mode?, paths?);
@@ -93,6 +107,13 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         client: client?.rules,
         encoded_slash: paths,
         limits: limits.whole()?.into_iter().filter(|placed| placed.is_enabled).map(|placed| placed.limit).collect(),
+        lockouts: lockouts
+            .whole()?
+            .into_iter()
+            .filter(|placed| placed.is_enabled)
+            .map(|placed| placed.lockout)
+            .collect(),
+        outcome_timeout: outcome_timeout?,
         tells_quotas: response.quota_headers != QuotaHeaders::Off,
         counts: Counts::default(),
         crowd: Crowd::default(),

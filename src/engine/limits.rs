@@ -1,26 +1,33 @@
-//! The limits with their tables: what they charge a request, at entry and with the caller's rates.
+//! The limits with their tables: what they charge a request, at entry, with the caller's rates, and by its outcome.
 
-use crate::decision::{Taken, Verdict};
+use crate::decision::Verdict;
 use crate::policy::Mode;
 use crate::policy::facts::Facts;
-use crate::policy::limits::{ChargeAt, Lack, Limit};
-use crate::store::group::{self, CallerCharge, Charge, Wider};
-use crate::store::key::KeySpace;
+use crate::policy::limits::{ChargeAt, Limit};
+use crate::policy::outcomes::Outcome;
+use crate::policy::scope::Lack;
+use crate::store::group::{Attempt, Charge, Wider};
+use crate::store::key::{Key, KeySpace};
 use crate::store::limit::{LimitTable, TableCounts};
 use crate::store::meter::{Meter, Moment};
-use crate::time::Clock;
 use smallvec::SmallVec;
-use std::time::Duration;
 
 /// The limits of the live policy.
 pub struct Limits {
     limits: Vec<Built>,
-    /// Whether some limit asks for the calendar.
-    asks_calendar: bool,
     counts_clients: bool,
     ipv6_prefix: u8,
     /// Whether clients are told of the limits that are advertised.
     tells: bool,
+}
+
+/// What a request will be charged by its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owed {
+    pub key: Key,
+    /// What the key shares by, where there is no room for it.
+    pub wider: Key,
+    pub cost: u64,
 }
 
 struct Built {
@@ -33,24 +40,27 @@ struct Built {
 pub type Charges<'l> = SmallVec<[Charge<'l>; 4]>;
 
 /// What a request is charged.
+#[derive(Default)]
 pub struct Bill<'l> {
     /// Before identity is looked at.
     pub entry: Charges<'l>,
     /// With the caller's rates.
     pub admitted: Charges<'l>,
-    /// The verdict that comes in place of the latter, where the request lacks what a limit counts by.
+    /// What counts as attempts, with the caller's rates.
+    pub attempts: SmallVec<[Attempt<'l>; 2]>,
+    /// The verdict that comes in place of both, where the request lacks what a limit counts by.
     pub lack: Option<Verdict<'static>>,
     /// The same of a limit that is only observed.
     pub observed_lack: Option<Verdict<'static>>,
 }
 
 impl Bill<'_> {
-    /// Notes that a request lacks what `limit` counts by. It is an error where that ends the request at once.
-    fn note(&mut self, limit: &Limit, lack: Lack) -> Result<(), Verdict<'static>> {
-        let verdict = limit.refusal(lack);
-        match limit.mode {
+    /// Notes that a request lacks what the rule `name` counts by. It is an error where that ends the request at once.
+    pub fn note(&mut self, name: &str, mode: Mode, at_entry: bool, lack: Lack) -> Result<(), Verdict<'static>> {
+        let verdict = lack.verdict(name);
+        match mode {
             Mode::Observe => self.observed_lack.get_or_insert(verdict),
-            Mode::Enforce if lack == Lack::TooLong || limit.charge != ChargeAt::Admitted => return Err(verdict),
+            Mode::Enforce if lack == Lack::TooLong || at_entry => return Err(verdict),
             Mode::Enforce => self.lack.get_or_insert(verdict),
         };
         Ok(())
@@ -67,8 +77,7 @@ impl Limits {
     pub fn new(limits: &[Limit], ipv6_prefix: u8, tells: bool) -> Self {
         let limits: Vec<_> = limits.iter().map(Built::new).collect();
         Self {
-            asks_calendar: limits.iter().any(|built| built.limit.is_fixed),
-            counts_clients: limits.iter().any(|built| built.limit.counts_clients()),
+            counts_clients: limits.iter().any(|built| built.limit.scope.counts_clients()),
             limits,
             ipv6_prefix,
             tells,
@@ -82,16 +91,17 @@ impl Limits {
     /// The verdict on a request that lacks what an enforced limit counts by at entry, or has too much of it. A limit that
     /// is observed is passed over.
     pub fn bill(&self, facts: &Facts<'_>, cost: u64, is_preflight: bool) -> Result<Bill<'_>, Verdict<'static>> {
-        let mut bill = Bill { entry: Charges::new(), admitted: Charges::new(), lack: None, observed_lack: None };
+        let mut bill = Bill::default();
         for (number, built) in self.limits.iter().enumerate() {
-            if is_preflight && !built.limit.is_for_preflights() {
+            if is_preflight && !built.limit.scope.is_for_preflights() {
                 continue;
             }
-            let keys = match built.limit.keys(facts, self.ipv6_prefix, &built.space) {
+            let keys = match built.limit.scope.keys(facts, self.ipv6_prefix, &built.space) {
                 Ok(Some(keys)) => keys,
                 Ok(None) => continue,
                 Err(lack) => {
-                    bill.note(&built.limit, lack)?;
+                    let at_entry = matches!(built.limit.charge, ChargeAt::Entry | ChargeAt::Split(_));
+                    bill.note(&built.limit.name, built.limit.mode, at_entry, lack)?;
                     continue;
                 }
             };
@@ -107,13 +117,14 @@ impl Limits {
                 wider: Wider { space: &built.space, networks: keys.wider.clone() },
                 cost,
                 whole,
+                is_deferred: matches!(built.limit.charge, ChargeAt::Outcome(_)),
                 is_observed,
                 is_advertised,
                 is_told: self.tells && is_advertised && !is_observed,
             };
             match built.limit.charge {
                 ChargeAt::Entry => bill.entry.push(charge(whole)),
-                ChargeAt::Admitted => bill.admitted.push(charge(whole)),
+                ChargeAt::Admitted | ChargeAt::Outcome(_) => bill.admitted.push(charge(whole)),
                 ChargeAt::Split(units) => {
                     let at_entry = whole.min(units);
                     bill.entry.push(charge(at_entry));
@@ -129,29 +140,22 @@ impl Limits {
         self.counts_clients
     }
 
-    /// Takes these charges and the caller's, all of it or none.
-    pub fn take(&self, charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, clock: &dyn Clock) -> Taken {
-        match caller {
-            _ if !charges.is_empty() => group::take(charges, caller, self.now(clock), clock),
-            Some(caller) => caller.take(clock),
-            None => Taken::default(),
+    /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance
+    /// does not hold becomes a debt.
+    pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, is_grpc: bool, now: Moment) -> Option<bool> {
+        let built = self.limits.iter().find(|built| *built.limit.name == *name)?;
+        let ChargeAt::Outcome(charged) = &built.limit.charge else { return None };
+        if !charged.iter().any(|matcher| matcher.matches(outcome, is_grpc)) {
+            return Some(false);
         }
-    }
-
-    /// How long a request waits for what these charge, which it has paid, if it comes again.
-    pub fn wait(&self, charges: &[Charge<'_>], clock: &dyn Clock) -> Duration {
-        if charges.is_empty() { Duration::ZERO } else { group::wait(charges, self.now(clock)) }
-    }
-
-    /// The present moment, on both clocks where that is asked for.
-    fn now(&self, clock: &dyn Clock) -> Moment {
-        let unix = if self.asks_calendar { clock.calendar() } else { 0 };
-        Moment { monotonic: clock.now().nanos(), unix }
+        let place = built.table.place(owed.key, || owed.wider, now);
+        let level = built.table.meter.take(place.level, now, owed.cost);
+        place.is_room().then(|| place.put(level, now)).map(|()| true)
     }
 
     /// Drops allowances that are full.
-    pub fn trim(&self, clock: &dyn Clock) {
-        self.limits.iter().for_each(|built| built.table.trim(self.now(clock)));
+    pub fn trim(&self, now: Moment) {
+        self.limits.iter().for_each(|built| built.table.trim(now));
     }
 
     /// What the table of each limit has come through, by name.

@@ -3,7 +3,7 @@
 
 use crate::claims::{Claim, Claims};
 use crate::envoy::claims::read_struct;
-use crate::envoy::wire::{Field, Unreadable, each_field, each_in, text};
+use crate::envoy::wire::{Field, Unreadable, each_field, each_in, entry, text};
 use crate::request::Request;
 
 /// More header lines than Envoy sends where `allowed_headers` is set.
@@ -63,20 +63,6 @@ fn read_http<'r>(http: &'r [u8], request: &mut Request<'r>) -> Result<(), Unread
         }
         Ok(())
     })
-}
-
-/// An entry of a map from texts to texts or messages.
-fn entry(entry: &[u8]) -> Result<(&[u8], &[u8]), Unreadable> {
-    let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
-    each_field(entry, |number, field| {
-        match (number, field) {
-            (1, Field::Bytes(bytes)) => key = bytes,
-            (2, Field::Bytes(bytes)) => value = bytes,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok((key, value))
 }
 
 /// `config.core.v3.HeaderValue`: `raw_value`, 3, is what a raw line has in place of `value`, 2.

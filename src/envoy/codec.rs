@@ -1,4 +1,4 @@
-//! The messages of a Check on a gRPC stream: the request as it came, and a CheckResponse.
+//! The messages on gRPC streams: what comes is handed on as it is; what goes is a CheckResponse, or nothing.
 
 use crate::envoy::check_response::CheckResponse;
 use bytes::{Buf, Bytes};
@@ -16,14 +16,14 @@ impl Codec for CheckCodec {
     type Encode = CheckResponse;
     type Decode = Bytes;
     type Encoder = Self;
-    type Decoder = Self;
+    type Decoder = Undecoded;
 
     fn encoder(&mut self) -> Self {
         Self
     }
 
-    fn decoder(&mut self) -> Self {
-        Self
+    fn decoder(&mut self) -> Undecoded {
+        Undecoded
     }
 }
 
@@ -40,11 +40,43 @@ impl Encoder for CheckCodec {
     }
 }
 
-impl Decoder for CheckCodec {
+/// Hands on messages undecoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Undecoded;
+
+impl Decoder for Undecoded {
     type Item = Bytes;
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}
+
+/// Hands on access logs undecoded; the answer, a `StreamAccessLogsResponse`, holds nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogCodec;
+
+impl Codec for LogCodec {
+    type Encode = ();
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Undecoded;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Undecoded {
+        Undecoded
+    }
+}
+
+impl Encoder for LogCodec {
+    type Item = ();
+    type Error = Status;
+
+    fn encode(&mut self, (): (), _: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        Ok(())
     }
 }

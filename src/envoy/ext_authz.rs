@@ -1,10 +1,11 @@
-//! `envoy.service.auth.v3.Authorization`: a CheckRequest in, its facts decided, a CheckResponse out.
+//! `envoy.service.auth.v3.Authorization`: a CheckRequest in, its facts decided, a CheckResponse out; and what becomes of
+//! the requests that went on.
 
 use crate::answer::{Answer, ResponseRules};
 use crate::engine::Engine;
-use crate::envoy::check_request;
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::wire::Unreadable;
+use crate::envoy::{access_log, check_request};
 use crate::telemetry::Telemetry;
 use tonic::Code;
 
@@ -38,6 +39,15 @@ impl ExtAuthz {
         let answer = self.response.answer(&decision, request.protocol(), || self.engine.calendar());
         self.telemetry.report(self.engine.token(), &request, &identity, &decision);
         Ok(response(answer))
+    }
+
+    /// Takes in one message of Envoy's access log.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`], if it is none.
+    pub fn log(&self, message: &[u8]) -> Result<(), Unreadable> {
+        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement))
     }
 }
 

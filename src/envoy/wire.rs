@@ -71,6 +71,24 @@ pub fn each_in<'r>(
     })
 }
 
+/// The key and the value of an entry of a map from texts to texts or messages.
+///
+/// # Errors
+///
+/// As [`each_field`].
+pub fn entry(entry: &[u8]) -> Result<(&[u8], &[u8]), Unreadable> {
+    let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
+    each_field(entry, |number, field| {
+        match (number, field) {
+            (1, Field::Bytes(bytes)) => key = bytes,
+            (2, Field::Bytes(bytes)) => value = bytes,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok((key, value))
+}
+
 /// A text that has to be UTF-8.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
-//! The gRPC services on the one port, told apart by path: Authorization and health.
+//! The gRPC services on the one port, told apart by path: Authorization, access logs and health.
 
 use crate::envoy::check_response::CheckResponse;
-use crate::envoy::codec::CheckCodec;
+use crate::envoy::codec::{CheckCodec, LogCodec};
 use crate::envoy::ext_authz::ExtAuthz;
 use bytes::Bytes;
 use std::convert::Infallible;
@@ -11,9 +11,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use tokio::sync::watch;
 use tonic::body::Body;
-use tonic::server::{Grpc, UnaryService};
-use tonic::{Request, Response, Status};
+use tonic::server::{ClientStreamingService, Grpc, UnaryService};
+use tonic::{Request, Response, Status, Streaming};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tower_service::Service;
 
@@ -21,6 +22,8 @@ use tower_service::Service;
 pub const AUTHORIZATION: &str = "envoy.service.auth.v3.Authorization";
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
+
+const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs";
 
 /// The largest CheckRequest, in bytes. Envoy's are 0.3 to 42 kB; what is read of one takes many times its size.
 const LARGEST: usize = 1024 * 1024;
@@ -32,6 +35,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub struct Services {
     in_flight: InFlight,
     check: Check,
+    logs: Logs,
     /// Boxed, because the type of tonic's own health service has no name.
     health: Arc<dyn Fn(http::Request<Body>) -> BoxFuture<http::Response<Body>> + Send + Sync>,
 }
@@ -65,9 +69,16 @@ impl Drop for Flight {
 #[derive(Clone)]
 struct Check(Arc<ExtAuthz>);
 
+/// `AccessLogService/StreamAccessLogs`.
+#[derive(Clone)]
+struct Logs {
+    ext_authz: Arc<ExtAuthz>,
+    stopped: watch::Receiver<()>,
+}
+
 impl Services {
-    /// The services of `ext_authz`, beside `health`.
-    pub fn new(ext_authz: Arc<ExtAuthz>, health: HealthServer<impl Health>) -> Self {
+    /// The services of `ext_authz`, beside `health`. `stopped` is closed when the process stops.
+    pub fn new(ext_authz: Arc<ExtAuthz>, health: HealthServer<impl Health>, stopped: watch::Receiver<()>) -> Self {
         let health = move |request| -> BoxFuture<_> {
             let mut health = health.clone();
             Box::pin(async move {
@@ -75,7 +86,8 @@ impl Services {
                 response
             })
         };
-        Self { in_flight: InFlight::default(), check: Check(ext_authz), health: Arc::new(health) }
+        let logs = Logs { ext_authz: Arc::clone(&ext_authz), stopped };
+        Self { in_flight: InFlight::default(), check: Check(ext_authz), logs, health: Arc::new(health) }
     }
 
     /// The same services, with a count of requests in flight of their own.
@@ -103,6 +115,11 @@ impl Service<http::Request<Body>> for Services {
                     drop(flight);
                     Ok(answered)
                 })
+            }
+            LOGS => {
+                let logs = self.logs.clone();
+                let mut grpc = Grpc::new(LogCodec).max_decoding_message_size(LARGEST);
+                Box::pin(async move { Ok(grpc.client_streaming(logs, request).await) })
             }
             path if path.starts_with("/grpc.health.v1.Health/") => {
                 let response = (self.health)(request);
@@ -139,4 +156,34 @@ impl UnaryService<Bytes> for Check {
             Err(_) => Err(Status::internal("the check failed")),
         })
     }
+}
+
+impl ClientStreamingService<Bytes> for Logs {
+    type Response = ();
+    type Future = BoxFuture<Result<Response<()>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        let Self { ext_authz, mut stopped } = self.clone();
+        Box::pin(async move {
+            let mut messages = request.into_inner();
+            // Envoy never ends a stream by itself, so that it would hold up every stop.
+            let stop = async { while stopped.changed().await.is_ok() {} };
+            tokio::select! {
+                () = stop => Ok(Response::new(())),
+                ended = take_in(&ext_authz, &mut messages) => ended.map(Response::new),
+            }
+        })
+    }
+}
+
+/// Takes in access logs until the stream ends. A message that cannot be read does not end it.
+async fn take_in(ext_authz: &ExtAuthz, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
+    while let Some(message) = messages.message().await? {
+        match catch_unwind(AssertUnwindSafe(|| ext_authz.log(&message))) {
+            Ok(Ok(())) => {}
+            Ok(Err(unreadable)) => tracing::warn!(error = %unreadable, "a message of an access log cannot be read"),
+            Err(_) => return Err(Status::internal("the access log failed")),
+        }
+    }
+    Ok(())
 }

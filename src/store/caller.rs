@@ -94,7 +94,7 @@ impl Caller {
                 Fit::Wait(wait) => Some(wait),
                 Fit::Never => None,
             };
-            Refused::worsen(&mut longest, Refused { by: By::Callers, rate: state.rate, wait });
+            Refused::worsen(&mut longest, Refused { by: By::Callers, rate: Some(state.rate), wait });
         }
         longest
     }

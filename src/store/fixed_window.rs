@@ -66,6 +66,11 @@ impl FixedWindow {
         self.count.saturating_sub(self.used(stored, unix).units)
     }
 
+    /// When the window of `unix` ends, as the time since the Unix epoch.
+    pub(crate) fn end(self, unix: u64) -> u64 {
+        unix.saturating_add(self.until_next(self.used(Used::default(), unix), unix))
+    }
+
     /// Nanoseconds until the window after that of `used` begins.
     pub(crate) fn until_next(self, used: Used, unix: u64) -> u64 {
         (used.index + 1).saturating_mul(self.window).saturating_sub(unix.saturating_add(self.offset))

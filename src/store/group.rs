@@ -1,7 +1,8 @@
 //! Takes a group of charges together: all of them, or none.
 //!
-//! Every limit has a table of its own and a request charges it once, so locks are taken in the order of the limits, that
-//! of a limit's overflow after its shard's, and the caller's last. All are held until it is decided.
+//! Every limit and every lockout has a table of its own and a request charges it once, so locks are taken in the order of
+//! the limits, that of a limit's overflow after its shard's, then of the lockouts, and the caller's last. All are held
+//! until it is decided.
 
 use crate::decision::{By, Quota, Refused, Taken};
 use crate::rate::Rate;
@@ -10,10 +11,11 @@ use crate::store::key::{Key, KeySpace};
 use crate::store::limit::{LimitTable, Place};
 use crate::store::memory::MemoryStore;
 use crate::store::meter::{Level, Moment};
+use crate::store::strikes::{Span, Strike, StrikeTable, Strikes};
 use crate::time::Clock;
 use smallvec::SmallVec;
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Units that a request asks of one limit.
@@ -29,6 +31,8 @@ pub(crate) struct Charge<'l> {
     pub cost: u64,
     /// What the whole request takes of the limit, at entry and with the caller's rates.
     pub whole: u64,
+    /// Whether it has to fit and is not taken yet.
+    pub is_deferred: bool,
     /// Whether it is only observed: it is taken where it fits and holds up nobody.
     pub is_observed: bool,
     /// Whether clients may be told of it.
@@ -45,12 +49,36 @@ pub(crate) struct Wider<'l> {
 }
 
 impl Wider<'_> {
-    fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         match self.networks.is_empty() {
             true => Key::SHARED,
             false => self.space.key_of(self.networks.iter().map(|network| Some(&network[..]))),
         }
     }
+}
+
+/// An attempt at what a lockout guards.
+pub(crate) struct Attempt<'l> {
+    /// The number of the lockout, by which locks are ordered.
+    pub number: usize,
+    pub name: &'l Arc<str>,
+    pub table: &'l StrikeTable,
+    pub key: Key,
+    pub span: Span,
+    /// Whether it only counts once its outcome says so.
+    pub is_provisional: bool,
+    /// Whether it is only observed: it counts where it is not denied and holds up nobody.
+    pub is_observed: bool,
+}
+
+/// What a request asks of limits, of lockouts and of a caller's rates.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Group<'g> {
+    /// In the order of their limits.
+    pub charges: &'g [Charge<'g>],
+    /// In the order of their lockouts.
+    pub attempts: &'g [Attempt<'g>],
+    pub caller: Option<&'g CallerCharge<'g>>,
 }
 
 /// Units that a request asks of a caller's rates.
@@ -75,38 +103,57 @@ impl CallerCharge<'_> {
 /// How long a key waits that found no room.
 const NO_ROOM: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
 
-/// Takes all of `charges`, which are in the order of their limits, and of the caller's, or none.
-pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, now: Moment, clock: &dyn Clock) -> Taken {
+/// What is known of the refusals of a group.
+#[derive(Default)]
+struct Refusals {
+    enforced: Option<Refused>,
+    observed: Option<Refused>,
+}
+
+impl Refusals {
+    fn note(&mut self, refusal: Refused, is_observed: bool) {
+        Refused::worsen(if is_observed { &mut self.observed } else { &mut self.enforced }, refusal);
+    }
+}
+
+/// Takes all that a group asks for, or none of it.
+pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> Taken {
+    let Group { charges, attempts, caller } = group;
     debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
+    debug_assert!(attempts.is_sorted_by(|one, next| one.number < next.number), "and then in that of lockouts");
+    let (mut refusals, mut unfit) = (Refusals::default(), SmallVec::new());
     let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
-    let (mut refused, mut observed): (Option<Refused>, Option<Refused>) = (None, None);
-    let mut unfit = SmallVec::new();
     for charge in charges {
-        let place = charge.place(refused.is_none(), now);
+        let place = charge.place(refusals.enforced.is_none(), now);
         let refusal = charge.weigh(&place, now);
         weighed.push((place, refusal.is_none()));
-        match refusal {
-            Some(refusal) if charge.is_observed => {
+        if let Some(refusal) = refusal {
+            if charge.is_observed {
                 unfit.push(charge.number);
-                Refused::worsen(&mut observed, refusal);
             }
-            Some(refusal) => Refused::worsen(&mut refused, refusal),
-            None => {}
+            refusals.note(refusal, charge.is_observed);
         }
     }
-    let mut taken = match (caller, &refused) {
+    let mut locked: SmallVec<[(MutexGuard<'_, Strikes>, bool); 2]> = SmallVec::new();
+    for attempt in attempts {
+        let strikes = attempt.table.lock();
+        let denied = attempt.denied(&strikes);
+        locked.push((strikes, denied.is_none()));
+        denied.into_iter().for_each(|refusal| refusals.note(refusal, attempt.is_observed));
+    }
+    let mut taken = match (caller, &refusals.enforced) {
         (None, _) => Taken::default(),
         (Some(caller), None) => caller.take(clock),
         (Some(caller), Some(_)) => caller.weigh(clock),
     };
-    if let Some(refusal) = refused {
+    if let Some(refusal) = refusals.enforced {
         let of_caller = taken.refused.replace(refusal);
         of_caller.into_iter().for_each(|of_caller| Refused::worsen(&mut taken.refused, of_caller));
     }
     let all_fit = taken.refused.is_none();
     for (charge, (place, fits)) in charges.iter().zip(weighed) {
         let (mut level, has_room) = (place.level, place.is_room());
-        if all_fit && fits {
+        if all_fit && fits && !charge.is_deferred {
             level = charge.table.meter.take(level, now, charge.cost);
             place.put(level, now);
         }
@@ -114,7 +161,21 @@ pub(crate) fn take(charges: &[Charge<'_>], caller: Option<&CallerCharge<'_>>, no
             taken.quotas.push(charge.quota(level, now));
         }
     }
-    Taken { observed, unfit, ..taken }
+    for (attempt, (mut strikes, _)) in attempts.iter().zip(locked).filter(|(_, (_, passes))| all_fit && *passes) {
+        taken.strikes.push((attempt.number, attempt.strike(&mut strikes)));
+    }
+    Taken { observed: refusals.observed, unfit, ..taken }
+}
+
+impl Attempt<'_> {
+    fn denied(&self, strikes: &Strikes) -> Option<Refused> {
+        let wait = self.table.denied(strikes, self.key, self.span)?;
+        Some(Refused { by: By::Lockout { name: Arc::clone(self.name) }, rate: None, wait: Some(wait) })
+    }
+
+    fn strike(&self, strikes: &mut Strikes) -> Strike {
+        self.table.strike(strikes, self.key, self.span, self.is_provisional)
+    }
 }
 
 impl Charge<'_> {
@@ -135,7 +196,7 @@ impl Charge<'_> {
 
     fn refused(&self, wait: Option<NonZeroU64>) -> Refused {
         let by = By::Limit { name: Arc::clone(self.name), is_advertised: self.is_advertised };
-        Refused { by, rate: self.rate, wait }
+        Refused { by, rate: Some(self.rate), wait }
     }
 
     /// Why it does not fit, if it does not. The wait is for the whole request, since it comes again as a whole; and what

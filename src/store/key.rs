@@ -8,6 +8,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key([u64; 2]);
 
+/// A secret drawn from the system's randomness. Hashes under the standard library's random SipHash keys are as secret as
+/// those keys.
+pub(crate) fn secret() -> [u8; 16] {
+    let random = RandomState::new();
+    let mut secret = [0; 16];
+    secret[..8].copy_from_slice(&random.hash_one(0).to_le_bytes());
+    secret[8..].copy_from_slice(&random.hash_one(1).to_le_bytes());
+    secret
+}
+
 /// Makes the keys of one key space. Keys of different spaces never meet.
 #[derive(Clone)]
 pub(crate) struct KeySpace(SipHasher13);
@@ -15,9 +25,7 @@ pub(crate) struct KeySpace(SipHasher13);
 impl KeySpace {
     /// The key space `name`, under a secret drawn from the system's randomness.
     pub(crate) fn new(name: &str) -> Self {
-        // Hashes under the standard library's random SipHash keys are as secret as those keys, so they make keys.
-        let random = RandomState::new();
-        let mut hasher = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
+        let mut hasher = SipHasher13::new_with_key(&secret());
         hasher.write_usize(name.len());
         hasher.write(name.as_bytes());
         Self(hasher)
@@ -53,6 +61,17 @@ fn encode<'p>(parts: impl IntoIterator<Item = Option<&'p [u8]>>, mut write: impl
 impl Key {
     /// The key of what all share that find no room; no name hashes to it but by a chance of 2^-128.
     pub(crate) const SHARED: Self = Self([0; 2]);
+
+    #[cfg(feature = "server")]
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.0[0]) | u128::from(self.0[1]) << 64).to_le_bytes()
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        let bits = u128::from_le_bytes(bytes);
+        Self([bits as u64, (bits >> 64) as u64])
+    }
 
     /// Chooses among `parts`, independently of [`Key::bucket`].
     pub(crate) fn part(self, parts: usize) -> usize {

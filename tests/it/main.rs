@@ -2,6 +2,7 @@
 
 #[cfg(feature = "server")]
 mod asking;
+mod attempts;
 #[cfg(feature = "server")]
 mod body;
 #[cfg(feature = "server")]

@@ -1,6 +1,7 @@
-//! A line that `replay` reads: a request, and who makes it.
+//! A line that `replay` reads: a request, and who makes it; or how an earlier one ended.
 
 use crate::claims::{Claim, Claims, DEPTH};
+use crate::policy::outcomes::Outcome;
 use crate::rate::parse_duration;
 use crate::request::Request;
 use crate::token::{Caller, FailedToken, Identity, TokenRules};
@@ -33,6 +34,61 @@ pub struct Line {
     body: String,
     /// What the request costs, whatever the policy says.
     pub cost: Option<u64>,
+}
+
+/// How the request of an earlier line ended.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ending {
+    pub at: At,
+    outcome: Status,
+    grpc_status: Option<u32>,
+    #[serde(default, deserialize_with = "lower_case_names")]
+    headers: BTreeMap<String, String>,
+    /// The number of that line.
+    pub of: u64,
+}
+
+/// The status of an answer.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "`outcome` must be an HTTP status or \"aborted\"")]
+enum Status {
+    Answered(u16),
+    Aborted(Aborted),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Aborted {
+    Aborted,
+}
+
+impl Ending {
+    /// Reads a line that is an outcome; `None` if it is a request.
+    pub fn parse(line: &[u8]) -> Option<Result<Self, String>> {
+        #[derive(Deserialize)]
+        struct HasOutcome {
+            #[serde(rename = "outcome")]
+            _outcome: serde::de::IgnoredAny,
+        }
+        serde_json::from_slice::<HasOutcome>(line).ok().map(|_| read(line))
+    }
+
+    /// The outcome.
+    pub fn outcome(&self) -> Outcome<'_> {
+        let status = match self.outcome {
+            Status::Answered(status) => status,
+            Status::Aborted(Aborted::Aborted) => 0,
+        };
+        let headers = self.headers.keys().map(String::as_str).collect();
+        Outcome { status, grpc_status: self.grpc_status, headers }
+    }
+}
+
+/// Reads a line.
+fn read<'de, T: Deserialize<'de>>(line: &'de [u8]) -> Result<T, String> {
+    // The line's own number is said elsewhere; to the parser every line is line 1.
+    serde_json::from_slice(line).map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))
 }
 
 /// The time since the start.
@@ -69,8 +125,7 @@ impl Line {
         if !line.trim_ascii_start().starts_with(b"{") {
             return Err("want a JSON object".to_owned());
         }
-        // The line's own number is said elsewhere; to the parser every line is line 1.
-        serde_json::from_slice(line).map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))
+        read(line)
     }
 
     /// The facts of the request. Claims stand where `token` looks for them.

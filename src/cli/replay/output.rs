@@ -1,8 +1,10 @@
-//! A line that `replay` writes: the decision, and the answer that it makes.
+//! A line that `replay` writes: the decision and the answer that it makes, or what became of an outcome.
 
 use crate::answer::{Answer, Headers, status};
 use crate::decision::{Decision, Verdict};
+use crate::engine::outcomes::Settlement;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// One decision.
 #[derive(Debug, Serialize)]
@@ -22,9 +24,39 @@ pub struct Line {
     warnings: Vec<String>,
     /// The reason of a denial, which the log shows and the client does not see.
     error: Option<String>,
+    /// The lockouts that the request engaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    engaged: Vec<String>,
     /// The refusal that is only observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<Observed>,
+}
+
+/// What became of an outcome.
+#[derive(Debug, Serialize)]
+pub struct Ended {
+    line: u64,
+    /// The line of the request.
+    of: u64,
+    /// For each rule that waited for it: `reset`, `cancelled`, `counted`, `charged`, `uncharged` or `gone`.
+    settled: BTreeMap<String, String>,
+    /// Why it changes nothing: `repeated` or `late`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    /// The lockouts that it engaged.
+    engaged: Vec<String>,
+}
+
+impl Ended {
+    pub fn new(line: u64, of: u64, settlement: &Settlement) -> Self {
+        Self {
+            line,
+            of,
+            settled: settlement.rules.iter().map(|(rule, settled)| (rule.clone(), settled.to_string())).collect(),
+            refused: settlement.refused.map(|refused| refused.to_string()),
+            engaged: settlement.engaged.iter().map(|engaged| engaged.lockout.to_string()).collect(),
+        }
+    }
 }
 
 /// A refusal that is only observed.
@@ -57,6 +89,7 @@ impl Line {
             headers,
             warnings: decision.warnings().map(|warning| warning.to_string()).collect(),
             error: error(decision),
+            engaged: decision.engaged().iter().map(|engaged| engaged.lockout.to_string()).collect(),
             observed: decision.observed().map(Observed::new),
         }
     }
@@ -84,7 +117,9 @@ fn limit(decision: &Decision<'_>) -> Option<String> {
 
 fn wait(decision: &Decision<'_>) -> u64 {
     match decision.verdict() {
-        Verdict::RateExceeded { retry_after: Some(wait), .. } => u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX),
+        Verdict::RateExceeded { retry_after: Some(wait), .. } | Verdict::LockedOut { retry_after: wait } => {
+            u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
+        }
         _ => 0,
     }
 }

@@ -8,7 +8,8 @@ use tollgate::path::EncodedSlash;
 use tollgate::policy::callers::{Action, CallerRule};
 use tollgate::policy::costs::{Cost, CostSource};
 use tollgate::policy::facts::{Field, Presence};
-use tollgate::policy::limits::{ChargeAt, KeyPart, OnMissing, Source, WhenFull};
+use tollgate::policy::limits::{ChargeAt, WhenFull};
+use tollgate::policy::scope::{KeyPart, OnMissing, Source};
 use tollgate::policy::when::{Matcher, When};
 use tollgate::policy::{ClientAddress, ClientRules, MissingClient, MissingToken, Mode};
 use tollgate::{DenialStatus, MalformedRule, Prefixes, Rate};
@@ -107,10 +108,9 @@ fn every_field_of_a_limit_can_be_set() {
     let rates: Vec<_> = policy.limits.iter().map(|limit| (limit.rate.to_string(), limit.burst)).collect();
     let rate = |text: &str, burst| (text.to_owned(), burst);
     assert_eq!(rates, [rate("5/1m", 5), rate("10/1s", 30), rate("5/24h", 5), rate("2/1h", 2)]);
-    let facts = policy
-        .limits
-        .iter()
-        .map(|limit| (limit.is_fixed, limit.charge, limit.max_keys, limit.when_full, limit.advertise, limit.mode));
+    let facts = policy.limits.iter().map(|limit| {
+        (limit.is_fixed, limit.charge.clone(), limit.max_keys, limit.when_full, limit.advertise, limit.mode)
+    });
     let expected = [
         (false, ChargeAt::Admitted, 100_000, WhenFull::Overflow, false, Mode::Enforce),
         (false, ChargeAt::Entry, 7, WhenFull::Evict, true, Mode::Observe),
@@ -118,8 +118,8 @@ fn every_field_of_a_limit_can_be_set() {
         (false, ChargeAt::Admitted, 100_000, WhenFull::Overflow, false, Mode::Enforce),
     ];
     assert_eq!(facts.collect::<Vec<_>>(), expected);
-    assert_eq!(policy.limits[1].when, policy.callers.rules()[0].when);
-    assert!(policy.limits[0].key.is_empty() && policy.limits[0].when == When::default());
+    assert_eq!(policy.limits[1].scope.when, policy.callers.rules()[0].when);
+    assert!(policy.limits[0].scope.key.is_empty() && policy.limits[0].scope.when == When::default());
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn every_part_of_a_key_can_be_set() {
     let one = |source: Source, normalize, on_missing| KeyPart { first_of: vec![source], normalize, on_missing };
     let field = |field| one(Source::Field(field), false, Shared);
     let names = || vec!["a".to_owned(), "b".to_owned()];
-    assert_eq!(limits[1].key, [field(Field::Principal), one(Source::ClientNetwork, false, Shared)]);
+    assert_eq!(limits[1].scope.key, [field(Field::Principal), one(Source::ClientNetwork, false, Shared)]);
     let sources = [
         Source::Field(Field::Header("x-a".into())),
         Source::Field(Field::Claim(path(&["a", "b"]))),
         Source::BodyForm("a.b".into()),
     ];
-    assert_eq!(limits[2].key, [KeyPart { first_of: sources.to_vec(), normalize: true, on_missing: Skip }]);
+    assert_eq!(limits[2].scope.key, [KeyPart { first_of: sources.to_vec(), normalize: true, on_missing: Skip }]);
     let parts = [
         one(Source::BodyJson(names()), false, Refuse),
         one(Source::Field(Field::Context("K".into())), true, Shared),
@@ -144,7 +144,7 @@ fn every_part_of_a_key_can_be_set() {
         field(Field::Path),
         one(Source::ClientAddress, false, Shared),
     ];
-    assert_eq!(limits[3].key, parts);
+    assert_eq!(limits[3].scope.key, parts);
 }
 
 fn action(rule: &CallerRule) -> String {

@@ -1,0 +1,157 @@
+//! The lockouts with their tables: attempts that are counted, and what outcomes do to them.
+
+use super::limits::Bill;
+use crate::decision::{Engaged, Taken, Verdict};
+use crate::policy::facts::Facts;
+use crate::policy::lockouts::{self, Lockout};
+use crate::policy::outcomes::{Effect, Outcome};
+use crate::policy::{Mode, scope};
+use crate::store::fixed_window::FixedWindow;
+use crate::store::group::{self, Attempt, Group};
+use crate::store::key::KeySpace;
+use crate::store::meter::Moment;
+use crate::store::strikes::{Change, Strike, StrikeCounts, StrikeTable, Window};
+use crate::time::Clock;
+use crate::token::Failure;
+use smallvec::SmallVec;
+
+/// The lockouts of the live policy.
+pub struct Lockouts {
+    lockouts: Vec<Built>,
+    ipv6_prefix: u8,
+}
+
+struct Built {
+    lockout: Lockout,
+    space: KeySpace,
+    table: StrikeTable,
+    window: Window,
+}
+
+impl Lockouts {
+    /// No strikes for any lockout.
+    pub fn new(lockouts: &[Lockout], ipv6_prefix: u8) -> Self {
+        Self { lockouts: lockouts.iter().map(Built::new).collect(), ipv6_prefix }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lockouts.is_empty()
+    }
+
+    /// Adds to `bill` what counts a request as an attempt.
+    ///
+    /// # Errors
+    ///
+    /// The verdict on a request that has too much of what an enforced lockout counts by.
+    pub fn bill<'l>(&'l self, facts: &Facts<'_>, now: Moment, bill: &mut Bill<'l>) -> Result<(), Verdict<'static>> {
+        for (number, built) in self.lockouts.iter().enumerate() {
+            if built.lockout.on != lockouts::Attempt::Request {
+                continue;
+            }
+            match built.attempt(number, facts, self.ipv6_prefix, now) {
+                Ok(attempt) => bill.attempts.extend(attempt),
+                Err(lack) => bill.note(&built.lockout.name, built.lockout.mode, false, lack)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a token that failed, unless too many did. One whose key cannot be told is refused all the same, and not
+    /// counted.
+    pub fn fail(&self, failure: Failure, facts: &Facts<'_>, now: Moment, clock: &dyn Clock) -> Taken {
+        let counts = |on: &lockouts::Attempt| matches!(on, lockouts::Attempt::FailedToken(of) if of.contains(&failure));
+        let counting = self.lockouts.iter().enumerate().filter(|(_, built)| counts(&built.lockout.on));
+        let attempts =
+            counting.filter_map(|(number, built)| built.attempt(number, facts, self.ipv6_prefix, now).ok()?);
+        let attempts: SmallVec<[Attempt<'_>; 2]> = attempts.collect();
+        group::take(Group { attempts: &attempts, ..Group::default() }, now, clock)
+    }
+
+    /// The lockout `number`.
+    pub fn get(&self, number: usize) -> &Lockout {
+        &self.lockouts[number].lockout
+    }
+
+    /// What these strikes engaged.
+    pub fn engaged(&self, strikes: &[(usize, Strike)]) -> Vec<Engaged> {
+        let engaged = strikes.iter().filter(|(_, strike)| strike.engaged);
+        engaged.map(|(number, strike)| self.lockouts[*number].engaged(*strike)).collect()
+    }
+
+    /// Does to an attempt at the lockout `name` what `outcome` asks for; `None` if there is nothing to do it to. A lockout
+    /// that is engaged so comes with it.
+    pub fn settle(
+        &self,
+        name: &str,
+        strike: Strike,
+        outcome: &Outcome<'_>,
+        is_grpc: bool,
+        now: Moment,
+    ) -> Option<(Effect, Option<Engaged>)> {
+        let built = self.lockouts.iter().find(|built| *built.lockout.name == *name)?;
+        let (span, is_provisional) = (built.window.span(now), built.lockout.is_provisional);
+        let effect = built.lockout.effect(outcome, is_grpc);
+        let change = match effect {
+            Effect::Reset => built.table.reset_by(strike, span),
+            Effect::Cancel => built.table.cancel(strike, is_provisional, span),
+            Effect::Count if is_provisional => built.table.confirm(strike, span),
+            Effect::Count => Change::Done,
+        };
+        match change {
+            Change::Gone => None,
+            Change::Done => Some((effect, None)),
+            Change::Engaged => Some((effect, Some(built.engaged(strike)))),
+        }
+    }
+
+    /// Drops keys that are worth nothing.
+    pub fn sweep(&self, now: Moment) {
+        self.lockouts.iter().for_each(|built| built.table.sweep(built.window.span(now)));
+    }
+
+    /// What the table of each lockout has come through, by name.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, StrikeCounts)> {
+        self.lockouts.iter().map(|built| (&*built.lockout.name, built.table.counts()))
+    }
+}
+
+impl Built {
+    fn new(lockout: &Lockout) -> Self {
+        let length = u64::try_from(lockout.window.as_nanos()).unwrap_or(u64::MAX);
+        let window = match lockout.is_fixed {
+            true => Window::Fixed(FixedWindow::new(lockout.threshold.into(), length), length),
+            false => Window::Rolling(length),
+        };
+        let table = StrikeTable::new(lockout.threshold, lockout.max_keys);
+        Self { space: KeySpace::new(&lockout.name), table, window, lockout: lockout.clone() }
+    }
+
+    /// The attempt that a request is, if the lockout is for it.
+    fn attempt(
+        &self,
+        number: usize,
+        facts: &Facts<'_>,
+        prefix: u8,
+        now: Moment,
+    ) -> Result<Option<Attempt<'_>>, scope::Lack> {
+        let keys = self.lockout.scope.keys(facts, prefix, &self.space)?;
+        Ok(keys.map(|keys| Attempt {
+            number,
+            name: &self.lockout.name,
+            table: &self.table,
+            key: keys.key,
+            span: self.window.span(now),
+            is_provisional: self.lockout.is_provisional,
+            is_observed: self.lockout.mode == Mode::Observe,
+        }))
+    }
+
+    fn engaged(&self, strike: Strike) -> Engaged {
+        Engaged {
+            lockout: self.lockout.name.clone(),
+            key: strike.key.to_string(),
+            window: self.lockout.window,
+            is_observed: self.lockout.mode == Mode::Observe,
+        }
+    }
+}

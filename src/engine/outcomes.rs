@@ -1,0 +1,158 @@
+//! Outcomes: what rules do with them, in counts and one by one.
+
+use super::Engine;
+use super::reservations::{Hold, Refused};
+use crate::decision::Engaged;
+use crate::policy::outcomes::{Effect, Outcome};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What became of an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The attempt stays counted.
+    Counted,
+    /// The attempt was taken back.
+    Cancelled,
+    /// All attempts of the key were forgotten.
+    Reset,
+    /// A limit was charged.
+    Charged,
+    /// A limit charges nothing for it.
+    Uncharged,
+    /// There was nothing left to change: the key was forgotten meanwhile, or found no room, or the rule is gone.
+    Gone,
+    /// It was told before.
+    Repeated,
+    /// It came after the time for it.
+    Late,
+    /// Another process waits for it, or waited.
+    Foreign,
+    /// Nobody waits for it.
+    Forged,
+    /// The request goes on.
+    Early,
+}
+
+impl Settled {
+    /// All kinds, in order.
+    pub const ALL: [Self; 11] = [
+        Self::Counted,
+        Self::Cancelled,
+        Self::Reset,
+        Self::Charged,
+        Self::Uncharged,
+        Self::Gone,
+        Self::Repeated,
+        Self::Late,
+        Self::Foreign,
+        Self::Forged,
+        Self::Early,
+    ];
+}
+
+impl From<Effect> for Settled {
+    fn from(effect: Effect) -> Self {
+        match effect {
+            Effect::Count => Self::Counted,
+            Effect::Cancel => Self::Cancelled,
+            Effect::Reset => Self::Reset,
+        }
+    }
+}
+
+impl From<Refused> for Settled {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Repeated => Self::Repeated,
+            Refused::Late => Self::Late,
+            Refused::Foreign => Self::Foreign,
+            Refused::Forged => Self::Forged,
+        }
+    }
+}
+
+/// The kind in one word, as logs and metrics write it.
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Counted => "counted",
+            Self::Cancelled => "cancelled",
+            Self::Reset => "reset",
+            Self::Charged => "charged",
+            Self::Uncharged => "uncharged",
+            Self::Gone => "gone",
+            Self::Repeated => "repeated",
+            Self::Late => "late",
+            Self::Foreign => "foreign",
+            Self::Forged => "forged",
+            Self::Early => "early",
+        })
+    }
+}
+
+/// What became of one outcome: for each rule that waited, by its name, or as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settlement {
+    /// For each rule.
+    pub rules: Vec<(String, Settled)>,
+    /// Why it is not honoured at all.
+    pub refused: Option<Settled>,
+    /// The lockouts that it engaged.
+    pub engaged: Vec<Engaged>,
+}
+
+/// Outcomes since the start, by what became of them.
+#[derive(Debug, Default)]
+pub struct OutcomeCounts([AtomicU64; Settled::ALL.len()]);
+
+impl OutcomeCounts {
+    pub(super) fn note(&self, settled: Settled) {
+        self.0[settled as usize].fetch_add(1, Relaxed);
+    }
+
+    /// The counts, by kind.
+    pub fn read(&self) -> impl Iterator<Item = (Settled, u64)> {
+        Settled::ALL.into_iter().map(|settled| (settled, self.0[settled as usize].load(Relaxed)))
+    }
+}
+
+impl Engine {
+    /// Does what rules ask for now that the outcome of a request is known.
+    pub fn settle(&self, reservation: &str, outcome: &Outcome<'_>) -> Settlement {
+        let opened = match self.reservations.open(reservation, self.limiter.clock().now()) {
+            Ok(opened) => opened,
+            Err(refused) => return self.not_honoured(refused.into()),
+        };
+        let (is_grpc, now, mut settlement) = (opened.is_grpc, self.now(), Settlement::default());
+        for (rule, hold) in opened.holds {
+            let settled = match hold {
+                Hold::Attempt(strike) => match self.lockouts.settle(&rule, strike, outcome, is_grpc, now) {
+                    None => Settled::Gone,
+                    Some((effect, engaged)) => {
+                        settlement.engaged.extend(engaged);
+                        effect.into()
+                    }
+                },
+                Hold::Charge(owed) => match self.limits.owe(&rule, &owed, outcome, is_grpc, now) {
+                    None => Settled::Gone,
+                    Some(true) => Settled::Charged,
+                    Some(false) => Settled::Uncharged,
+                },
+            };
+            self.outcomes.note(settled);
+            settlement.rules.push((rule, settled));
+        }
+        settlement
+    }
+
+    /// Notes an outcome of a request that goes on, which is none yet.
+    pub fn settle_early(&self) -> Settlement {
+        self.not_honoured(Settled::Early)
+    }
+
+    fn not_honoured(&self, settled: Settled) -> Settlement {
+        self.outcomes.note(settled);
+        Settlement { refused: Some(settled), ..Settlement::default() }
+    }
+}

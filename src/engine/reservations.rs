@@ -1,0 +1,207 @@
+//! Reservations: what a request carries through Envoy, so that its outcome can be told to the rules that wait for it.
+//!
+//! A reservation needs no table. It says itself which rules wait, for which key and which strike, and when it was made; a
+//! message authentication code (HMAC-SHA-256 under a secret of this process) keeps others from making one. What was settled
+//! is known for as long as a reservation lives, so that none counts twice.
+
+use super::limits::Owed;
+use crate::store::key::{Key, secret};
+use crate::store::strikes::Strike;
+use crate::time::Now;
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The form of a reservation; its first byte.
+const FORM: u8 = 1;
+
+/// Bytes of its code.
+const CODE: usize = 32;
+
+/// Makes reservations, and reads those that it made.
+pub struct Reservations {
+    /// Tells the reservations of this process from those of others.
+    instance: [u8; 8],
+    secret: hmac::Key,
+    next: AtomicU64,
+    /// In nanoseconds.
+    timeout: u64,
+    settled: Mutex<Settled>,
+}
+
+/// What some rules wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    number: u64,
+    made: u64,
+    /// Whether the request is a gRPC call.
+    pub is_grpc: bool,
+    pub holds: Holds,
+}
+
+/// What rules hold, by their names.
+pub(crate) type Holds = SmallVec<[(String, Hold); 2]>;
+
+/// What one rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    Attempt(Strike),
+    Charge(Owed),
+}
+
+/// Why a reservation is not honoured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Its outcome was told before.
+    Repeated,
+    /// Its time is over.
+    Late,
+    /// Another process made it, or this one before it was started again.
+    Foreign,
+    /// Nobody made it.
+    Forged,
+}
+
+/// The numbers of reservations that were settled: since the last turn, and since the one before.
+#[derive(Default)]
+struct Settled {
+    recent: HashSet<u64>,
+    before: HashSet<u64>,
+    turned: u64,
+}
+
+impl Reservations {
+    /// Reservations that are good for `timeout`.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret());
+        let mut instance = [0; 8];
+        instance.copy_from_slice(&hmac::sign(&secret, b"instance").as_ref()[..8]);
+        Self {
+            instance,
+            secret,
+            next: AtomicU64::new(0),
+            timeout: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            settled: Mutex::default(),
+        }
+    }
+
+    /// The text of a reservation that is made at `now`.
+    pub(crate) fn make(&self, now: Now, is_grpc: bool, holds: Holds) -> String {
+        let reservation = Reservation { number: self.next.fetch_add(1, Relaxed), made: now.nanos(), is_grpc, holds };
+        let mut bytes = vec![FORM];
+        bytes.extend_from_slice(&self.instance);
+        reservation.write(&mut bytes);
+        let code = hmac::sign(&self.secret, &bytes);
+        bytes.extend_from_slice(code.as_ref());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Reads the text of a reservation whose outcome is told at `now`. It can be read once.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], if it is not to be honoured.
+    pub(crate) fn open(&self, text: &str, now: Now) -> Result<Reservation, Refused> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refused::Forged)?;
+        let (signed, code) = bytes.split_last_chunk::<CODE>().ok_or(Refused::Forged)?;
+        let (&form, rest) = signed.split_first().ok_or(Refused::Forged)?;
+        let (instance, body) = rest.split_first_chunk::<8>().ok_or(Refused::Forged)?;
+        if form != FORM || *instance != self.instance {
+            return Err(Refused::Foreign);
+        }
+        hmac::verify(&self.secret, signed, code).map_err(|_| Refused::Forged)?;
+        let reservation = Reservation::read(body).ok_or(Refused::Forged)?;
+        let now = now.nanos();
+        if now.saturating_sub(reservation.made) > self.timeout {
+            return Err(Refused::Late);
+        }
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        if settled.add(reservation.number, now, self.timeout) { Ok(reservation) } else { Err(Refused::Repeated) }
+    }
+}
+
+impl Settled {
+    /// Notes a number; false if it is noted already. Nothing is forgotten within `timeout`.
+    fn add(&mut self, number: u64, now: u64, timeout: u64) -> bool {
+        if now.saturating_sub(self.turned) > timeout {
+            self.before = std::mem::take(&mut self.recent);
+            self.turned = now;
+        }
+        !self.before.contains(&number) && self.recent.insert(number)
+    }
+}
+
+impl Reservation {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        bytes.extend_from_slice(&self.made.to_le_bytes());
+        bytes.push(self.is_grpc.into());
+        for (rule, hold) in &self.holds {
+            // The name of a rule has at most 64 bytes.
+            bytes.push(rule.len() as u8);
+            bytes.extend_from_slice(rule.as_bytes());
+            match hold {
+                Hold::Attempt(Strike { key, generation, engaged }) => {
+                    bytes.push((*engaged).into());
+                    bytes.extend_from_slice(&key.to_bytes());
+                    bytes.extend_from_slice(&generation.to_le_bytes());
+                }
+                Hold::Charge(Owed { key, wider, cost }) => {
+                    bytes.push(CHARGE);
+                    bytes.extend_from_slice(&key.to_bytes());
+                    bytes.extend_from_slice(&wider.to_bytes());
+                    bytes.extend_from_slice(&cost.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Rest(bytes);
+        let (number, made, is_grpc) = (rest.number()?, rest.number()?, rest.byte()? != 0);
+        let mut holds = Holds::new();
+        while !rest.0.is_empty() {
+            let length = rest.byte()?;
+            let rule = String::from_utf8(rest.take(length.into())?.to_vec()).ok()?;
+            let hold = match rest.byte()? {
+                CHARGE => Hold::Charge(Owed { key: rest.key()?, wider: rest.key()?, cost: rest.number()? }),
+                engaged => {
+                    Hold::Attempt(Strike { key: rest.key()?, generation: rest.number()?, engaged: engaged != 0 })
+                }
+            };
+            holds.push((rule, hold));
+        }
+        Some(Self { number, made, is_grpc, holds })
+    }
+}
+
+/// Marks a charge; an attempt is marked by whether it engaged its lockout.
+const CHARGE: u8 = 2;
+
+/// What is left to read.
+struct Rest<'b>(&'b [u8]);
+
+impl<'b> Rest<'b> {
+    fn take(&mut self, length: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    fn key(&mut self) -> Option<Key> {
+        self.take(16)?.try_into().ok().map(Key::from_bytes)
+    }
+}

@@ -1,0 +1,155 @@
+//! Entries by key that also stand in queues, in the order of their last use: the first of a queue is found at once, and
+//! nothing is ever scanned or moved as a whole.
+//!
+//! Entries live in slots of chunks that never move. A slot holds the numbers of its neighbours in its queue, and many
+//! small index tables lead from keys to slots, so that one that doubles holds nobody up for long.
+
+use crate::store::key::Key;
+use crate::store::swept::Keyed;
+use hashbrown::HashTable;
+
+/// Slots of a chunk.
+const CHUNK: usize = 1024;
+
+/// Keys for each index table, and the most tables.
+const KEYS_A_TABLE: usize = 1024;
+const MOST_TABLES: usize = 4096;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// Entries that each stand in one of `QUEUES` queues.
+pub(crate) struct Ranks<T, const QUEUES: usize> {
+    index: Box<[HashTable<u32>]>,
+    chunks: Vec<Vec<Slot<T>>>,
+    free: Vec<u32>,
+    queues: [Queue; QUEUES],
+    len: usize,
+}
+
+struct Slot<T> {
+    entry: T,
+    queue: u8,
+    before: u32,
+    behind: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Queue {
+    first: u32,
+    last: u32,
+}
+
+impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
+    /// No entries, with room for some `capacity` of them to be found fast.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let tables = (capacity / KEYS_A_TABLE).clamp(1, MOST_TABLES);
+        Self {
+            index: (0..tables).map(|_| HashTable::new()).collect(),
+            chunks: Vec::new(),
+            free: Vec::new(),
+            queues: [Queue { first: NONE, last: NONE }; QUEUES],
+            len: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The place of `key`, if it has an entry.
+    pub(crate) fn find(&self, key: Key) -> Option<u32> {
+        self.index[key.part(self.index.len())].find(key.bucket(), |&at| self.get(at).key() == key).copied()
+    }
+
+    pub(crate) fn get(&self, at: u32) -> &T {
+        &self.slot(at).entry
+    }
+
+    pub(crate) fn get_mut(&mut self, at: u32) -> &mut T {
+        &mut self.slot_mut(at).entry
+    }
+
+    /// The queue that an entry stands in.
+    pub(crate) fn queue(&self, at: u32) -> usize {
+        self.slot(at).queue.into()
+    }
+
+    /// The entry of `queue` that was used least recently.
+    pub(crate) fn first(&self, queue: usize) -> Option<u32> {
+        Some(self.queues[queue].first).filter(|&at| at != NONE)
+    }
+
+    /// Adds an entry whose key has none, at the end of `queue`, and says where.
+    pub(crate) fn add(&mut self, entry: T, queue: usize) -> u32 {
+        let key = entry.key();
+        let at = self.store(Slot { entry, queue: queue as u8, before: NONE, behind: NONE });
+        let chunks = &self.chunks;
+        let bucket = |&at: &u32| chunks[at as usize / CHUNK][at as usize % CHUNK].entry.key().bucket();
+        self.index[key.part(self.index.len())].insert_unique(key.bucket(), at, bucket);
+        self.join(at, queue);
+        self.len += 1;
+        at
+    }
+
+    /// Moves an entry to the end of `queue`.
+    pub(crate) fn move_to(&mut self, at: u32, queue: usize) {
+        self.leave(at);
+        self.join(at, queue);
+    }
+
+    /// Removes an entry.
+    pub(crate) fn remove(&mut self, at: u32) {
+        let key = self.get(at).key();
+        self.leave(at);
+        if let Ok(found) = self.index[key.part(self.index.len())].find_entry(key.bucket(), |&other| other == at) {
+            found.remove();
+        }
+        self.free.push(at);
+        self.len -= 1;
+    }
+
+    fn store(&mut self, slot: Slot<T>) -> u32 {
+        if let Some(at) = self.free.pop() {
+            *self.slot_mut(at) = slot;
+            return at;
+        }
+        let is_full = |chunk: &Vec<Slot<T>>| chunk.len() == CHUNK;
+        if self.chunks.last().is_none_or(is_full) {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        let number = self.chunks.len() - 1;
+        self.chunks[number].push(slot);
+        (number * CHUNK + self.chunks[number].len() - 1) as u32
+    }
+
+    fn leave(&mut self, at: u32) {
+        let Slot { queue, before, behind, .. } = *self.slot(at);
+        match before {
+            NONE => self.queues[usize::from(queue)].first = behind,
+            before => self.slot_mut(before).behind = behind,
+        }
+        match behind {
+            NONE => self.queues[usize::from(queue)].last = before,
+            behind => self.slot_mut(behind).before = before,
+        }
+    }
+
+    fn join(&mut self, at: u32, queue: usize) {
+        let last = std::mem::replace(&mut self.queues[queue].last, at);
+        match last {
+            NONE => self.queues[queue].first = at,
+            last => self.slot_mut(last).behind = at,
+        }
+        let slot = self.slot_mut(at);
+        (slot.queue, slot.before, slot.behind) = (queue as u8, last, NONE);
+    }
+
+    fn slot(&self, at: u32) -> &Slot<T> {
+        &self.chunks[at as usize / CHUNK][at as usize % CHUNK]
+    }
+
+    fn slot_mut(&mut self, at: u32) -> &mut Slot<T> {
+        &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
+    }
+}
