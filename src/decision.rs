@@ -11,8 +11,6 @@ use crate::held::{HeldRate, Rates};
 use crate::plan::Plan;
 use crate::rate::Rate;
 use crate::resolver::Denial;
-#[cfg(feature = "server")]
-use crate::store::strikes::Strike;
 use crate::warning::Warning;
 use smallvec::SmallVec;
 use std::fmt;
@@ -122,9 +120,6 @@ pub(crate) struct Taken {
     pub unfit: SmallVec<[usize; 1]>,
     /// What clients may be told of allowances, where it is asked for.
     pub quotas: SmallVec<[Quota; 1]>,
-    /// The attempts that were counted, each with the number of its lockout.
-    #[cfg(feature = "server")]
-    pub strikes: SmallVec<[(usize, Strike); 2]>,
 }
 
 /// What a client may be told of an allowance.

@@ -14,7 +14,7 @@ use crate::policy::callers::{Enforced, Observed};
 use crate::policy::facts::Facts;
 use crate::policy::{ClientAddress, Mode, Needs, Policy};
 use crate::request::{Protocol, Request};
-use crate::store::group::{self, Group};
+use crate::store::group::{self, Group, Struck};
 use crate::store::limit::TableCounts;
 use crate::store::meter::Moment;
 use crate::store::strikes::{Strike, StrikeCounts};
@@ -37,6 +37,8 @@ pub struct Engine {
     lockouts: Lockouts,
     /// Whether some limit or lockout asks for the calendar.
     asks_calendar: bool,
+    /// Whether some limit or lockout counts by client.
+    counts_clients: bool,
     reservations: Reservations,
     outcomes: OutcomeCounts,
     limiter: Limiter<Enforced>,
@@ -67,6 +69,7 @@ impl Engine {
             limits: Limits::new(&policy.limits, policy.client.ipv6_prefix, policy.tells_quotas),
             lockouts: Lockouts::new(&policy.lockouts, policy.client.ipv6_prefix),
             asks_calendar: policy.asks_calendar(),
+            counts_clients: policy.counts_clients(),
             reservations: Reservations::new(policy.outcome_timeout),
             outcomes: OutcomeCounts::default(),
             token,
@@ -160,7 +163,7 @@ impl Engine {
         if let Some(verdict) = self.policy.lacking(self.enforced_needs, facts) {
             return Err(decline(verdict));
         }
-        if let Some(client) = facts.client.filter(|_| self.limits.count_clients()) {
+        if let Some(client) = facts.client.filter(|_| self.counts_clients) {
             self.policy.crowd.note(client);
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
@@ -168,8 +171,8 @@ impl Engine {
         if !self.lockouts.is_empty() && !is_preflight {
             self.lockouts.bill(facts, self.now(), &mut bill).map_err(decline)?;
         }
-        let taken = self.take(Group { charges: &bill.entry, ..Group::default() });
-        bill.drop_rests_of(&taken.unfit);
+        let (taken, _) = self.take(Group { charges: &bill.entry, ..Group::default() });
+        bill.drop_charges_of(&taken.unfit);
         let entry = Decision::taken(taken, Malformed::new());
         if !entry.is_allowed() {
             return Err(entry.with_malformed_of(decline(Verdict::Allowed)));
@@ -191,8 +194,8 @@ impl Engine {
         decline: impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
-        let taken = self.lockouts.fail(failure, facts, self.now(), self.limiter.clock());
-        let engaged = self.lockouts.engaged(&taken.strikes);
+        let (taken, struck) = self.lockouts.fail(failure, facts, self.now(), self.limiter.clock());
+        let engaged = self.lockouts.engaged(&struck);
         match taken.refused {
             Some(_) if self.policy.mode == Mode::Enforce => Decision::taken(taken, Malformed::new()),
             _ => decline(verdict).engaging(engaged),
@@ -226,20 +229,21 @@ impl Engine {
             return Decision::without_rates(verdict, malformed).after(entry);
         }
         let caller = facts.caller().as_bytes();
-        let (mut is_held, mut strikes) = (false, SmallVec::new());
+        let (mut is_held, mut struck, mut unfit) = (false, Struck::new(), SmallVec::new());
         let decision = Decision::of(plan, malformed, |rates| {
             is_held = !rates.is_empty();
             let of_caller = is_held.then(|| self.limiter.charge(caller, rates, cost));
             let group = Group { charges: &bill.admitted, attempts: &bill.attempts, caller: of_caller.as_ref() };
-            let mut taken = self.take(group);
-            strikes = std::mem::take(&mut taken.strikes);
+            let (mut taken, counted) = self.take(group);
+            (struck, unfit) = (counted, std::mem::take(&mut taken.unfit));
             taken
         });
+        bill.drop_charges_of(&unfit);
         let tells = self.policy.tells_quotas && is_held;
         let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
         // Who comes again pays at entry again.
         let decision = match decision.is_allowed() {
-            true => self.reserve(decision, facts, &bill, &strikes),
+            true => self.reserve(decision, facts, &bill, &struck),
             false if bill.entry.is_empty() => decision,
             false => decision.waiting(group::wait(&bill.entry, self.now())),
         };
@@ -252,10 +256,10 @@ impl Engine {
         decision: Decision<'r>,
         facts: &Facts<'_>,
         bill: &Bill<'_>,
-        strikes: &[(usize, Strike)],
+        struck: &[(usize, Strike)],
     ) -> Decision<'r> {
         let mut holds = Holds::new();
-        for (number, strike) in strikes {
+        for (number, strike) in struck {
             let lockout = self.lockouts.get(*number);
             if lockout.asks_for_outcomes() {
                 holds.push(((*lockout.name).to_owned(), Hold::Attempt(*strike)));
@@ -265,20 +269,22 @@ impl Engine {
             let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost };
             holds.push(((**charge.name).to_owned(), Hold::Charge(owed)));
         }
-        if holds.is_empty() && strikes.is_empty() {
+        if holds.is_empty() && struck.is_empty() {
             return decision;
         }
         let is_grpc = facts.request.protocol() == Protocol::Grpc;
         let now = self.limiter.clock().now();
         let reservation = (!holds.is_empty()).then(|| self.reservations.make(now, is_grpc, holds));
-        decision.with_reservation(reservation).engaging(self.lockouts.engaged(strikes))
+        decision.with_reservation(reservation).engaging(self.lockouts.engaged(struck))
     }
 
     /// Takes all that a group asks for, or none of it.
-    fn take(&self, group: Group<'_>) -> Taken {
+    fn take(&self, group: Group<'_>) -> (Taken, Struck) {
         match group {
-            Group { charges: [], attempts: [], caller: None } => Taken::default(),
-            Group { charges: [], attempts: [], caller: Some(caller) } => caller.take(self.limiter.clock()),
+            Group { charges: [], attempts: [], caller: None } => Default::default(),
+            Group { charges: [], attempts: [], caller: Some(caller) } => {
+                (caller.take(self.limiter.clock()), Struck::new())
+            }
             group => group::take(group, self.now(), self.limiter.clock()),
         }
     }

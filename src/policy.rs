@@ -157,13 +157,18 @@ impl Policy {
     /// What its rules ask for, those included that are only observed.
     pub fn needs(&self) -> Needs {
         let all = self.scopes(None).map(Scope::needs).fold(Needs::of(self.whens(None)), Needs::and);
-        Needs { client: all.client || self.scopes(None).any(Scope::counts_clients), ..all }
+        Needs { client: all.client || self.counts_clients(), ..all }
     }
 
     /// What its rules ask for that are enforced.
     pub fn enforced_needs(&self) -> Needs {
         let mode = Some(Mode::Enforce);
         self.scopes(mode).map(Scope::needs).fold(Needs::of(self.whens(mode)), Needs::and)
+    }
+
+    /// Whether some limit or lockout counts by client.
+    pub fn counts_clients(&self) -> bool {
+        self.scopes(None).any(Scope::counts_clients)
     }
 
     /// Whether some limit or lockout asks for the calendar.

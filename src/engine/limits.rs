@@ -15,7 +15,6 @@ use smallvec::SmallVec;
 /// The limits of the live policy.
 pub struct Limits {
     limits: Vec<Built>,
-    counts_clients: bool,
     ipv6_prefix: u8,
     /// Whether clients are told of the limits that are advertised.
     tells: bool,
@@ -66,8 +65,9 @@ impl Bill<'_> {
         Ok(())
     }
 
-    /// Leaves out the rests of splits whose entry did not fit, which are only observed.
-    pub fn drop_rests_of(&mut self, unfit: &[usize]) {
+    /// Leaves out what limits that are only observed still charge, where it did not fit before: the rests of splits, and
+    /// outcomes.
+    pub fn drop_charges_of(&mut self, unfit: &[usize]) {
         self.admitted.retain(|charge| !unfit.contains(&charge.number));
     }
 }
@@ -75,13 +75,7 @@ impl Bill<'_> {
 impl Limits {
     /// Full allowances for every limit.
     pub fn new(limits: &[Limit], ipv6_prefix: u8, tells: bool) -> Self {
-        let limits: Vec<_> = limits.iter().map(Built::new).collect();
-        Self {
-            counts_clients: limits.iter().any(|built| built.limit.scope.counts_clients()),
-            limits,
-            ipv6_prefix,
-            tells,
-        }
+        Self { limits: limits.iter().map(Built::new).collect(), ipv6_prefix, tells }
     }
 
     /// What limits charge a request that costs `cost`. A preflight is charged by those that count by client alone.
@@ -133,11 +127,6 @@ impl Limits {
             }
         }
         Ok(bill)
-    }
-
-    /// Whether some limit counts by client.
-    pub fn count_clients(&self) -> bool {
-        self.counts_clients
     }
 
     /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance

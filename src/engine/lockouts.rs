@@ -7,7 +7,7 @@ use crate::policy::lockouts::{self, Lockout};
 use crate::policy::outcomes::{Effect, Outcome};
 use crate::policy::{Mode, scope};
 use crate::store::fixed_window::FixedWindow;
-use crate::store::group::{self, Attempt, Group};
+use crate::store::group::{self, Attempt, Group, Struck};
 use crate::store::key::KeySpace;
 use crate::store::meter::Moment;
 use crate::store::strikes::{Change, Strike, StrikeCounts, StrikeTable, Window};
@@ -58,7 +58,7 @@ impl Lockouts {
 
     /// Counts a token that failed, unless too many did. One whose key cannot be told is refused all the same, and not
     /// counted.
-    pub fn fail(&self, failure: Failure, facts: &Facts<'_>, now: Moment, clock: &dyn Clock) -> Taken {
+    pub fn fail(&self, failure: Failure, facts: &Facts<'_>, now: Moment, clock: &dyn Clock) -> (Taken, Struck) {
         let counts = |on: &lockouts::Attempt| matches!(on, lockouts::Attempt::FailedToken(of) if of.contains(&failure));
         let counting = self.lockouts.iter().enumerate().filter(|(_, built)| counts(&built.lockout.on));
         let attempts =

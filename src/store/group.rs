@@ -116,8 +116,11 @@ impl Refusals {
     }
 }
 
+/// The attempts that were counted, each with the number of its lockout.
+pub(crate) type Struck = SmallVec<[(usize, Strike); 2]>;
+
 /// Takes all that a group asks for, or none of it.
-pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> Taken {
+pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> (Taken, Struck) {
     let Group { charges, attempts, caller } = group;
     debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
     debug_assert!(attempts.is_sorted_by(|one, next| one.number < next.number), "and then in that of lockouts");
@@ -161,10 +164,9 @@ pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> Taken {
             taken.quotas.push(charge.quota(level, now));
         }
     }
-    for (attempt, (mut strikes, _)) in attempts.iter().zip(locked).filter(|(_, (_, passes))| all_fit && *passes) {
-        taken.strikes.push((attempt.number, attempt.strike(&mut strikes)));
-    }
-    Taken { observed: refusals.observed, unfit, ..taken }
+    let passed = attempts.iter().zip(locked).filter(|(_, (_, passes))| all_fit && *passes);
+    let struck = passed.map(|(attempt, (mut strikes, _))| (attempt.number, attempt.strike(&mut strikes))).collect();
+    (Taken { observed: refusals.observed, unfit, ..taken }, struck)
 }
 
 impl Attempt<'_> {

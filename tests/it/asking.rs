@@ -7,7 +7,7 @@ use tollgate::engine::Engine;
 use tollgate::request::Request;
 
 /// Decides the request that `request` describes, which `claims` makes: an object is what a verified token says, a text is
-/// why one failed, null is no token.
+/// why one failed, a number the code of the failure, null is no token.
 pub fn ask<T>(engine: &Engine, request: &Value, claims: &Value, said: impl FnOnce(&Decision<'_>) -> T) -> T {
     let text = |key: &str| request[key].as_str().unwrap_or_default().as_bytes();
     let pairs = |key: &str| -> Vec<(&[u8], &[u8])> {
@@ -16,6 +16,7 @@ pub fn ask<T>(engine: &Engine, request: &Value, claims: &Value, said: impl FnOnc
     };
     let metadata = match claims {
         Value::Null => json!({}),
+        Value::Number(code) => json!({"jwt_failure": {"code": code, "message": "failed"}}),
         Value::String(failure) => json!({"jwt_failure": {"code": 3, "message": failure}}),
         claims => json!({"jwt_payload": claims}),
     };

@@ -177,7 +177,7 @@ fn mistakes_that_are_not_shown_are_counted() {
     assert_eq!(
         last(50).as_deref(),
         Some(
-            "hint: known keys here: listen, mode, token, callers, costs, limits, client, response, paths, shutdown, log"
+            "hint: known keys here: listen, mode, token, callers, costs, limits, lockouts, outcome_timeout, client, response, paths, shutdown, log"
         )
     );
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));

@@ -29,6 +29,8 @@ mod identity;
 mod keyed;
 #[cfg(feature = "server")]
 mod limits;
+#[cfg(feature = "server")]
+mod lockouts;
 mod model;
 #[cfg(feature = "server")]
 mod normalize;
