@@ -24,6 +24,7 @@ mod limits;
 mod log;
 pub mod mesh;
 mod networks;
+mod outcomes;
 mod panics;
 mod policy;
 mod protocols;

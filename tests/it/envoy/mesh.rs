@@ -67,9 +67,14 @@ impl<T> Mesh<T> {
     /// Envoy calls Tollgate at these addresses.
     #[track_caller]
     pub fn around(tollgate: T, addresses: &[&str], host: &str, patches: &[(&str, &str)]) -> Self {
+        Self::before(must(Upstream::start(host)), tollgate, addresses, host, patches)
+    }
+
+    /// The application is this one.
+    #[track_caller]
+    pub fn before(upstream: Upstream, tollgate: T, addresses: &[&str], host: &str, patches: &[(&str, &str)]) -> Self {
         let key = key();
         let (folder, jwks) = must(child::folder("jwks", "jwks.json", &key.jwks().to_string()));
-        let upstream = must(Upstream::start(host));
         let places = Places { listen: host, tollgates: addresses, upstream: upstream.address(), jwks: &jwks };
         let mut yaml = must(runnable(&places));
         for (from, to) in patches {
