@@ -86,6 +86,12 @@ fn the_schema_finds_mistakes() {
         with("limits: [{ name: a, key: [], rate: 1/1s, burst: 0 }]"),
         with("limits: [{ name: a, key: [], rate: 1/1s, charge: { entry: 0 } }]"),
         with("limits: [{ name: a, key: [], rate: 1/1s, when_full: drop }]"),
+        with("limits: [{ name: a, key: [], rate: 1/1s, charge: { outcome: [] } }]"),
+        with("lockouts: [{ name: a, key: [], threshold: 0, window: 1m }]"),
+        with("lockouts: [{ name: a, key: [], threshold: 5 }]"),
+        with("lockouts: [{ name: a, key: [], threshold: 5, window: 1m, on: token }]"),
+        with("lockouts: [{ name: a, key: [], threshold: 5, window: 1m, failures: [late] }]"),
+        with("lockouts: [{ name: a, key: [], threshold: 5, window: 1m, outcome: { reset: [true] } }]"),
         with("mode: watch"),
         with("listen: { grpc: 5 }"),
     ] {
@@ -177,7 +183,7 @@ fn the_examples_keep_their_promises() {
     let folder = root().join("examples/policies");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 11);
+    assert_eq!(files.len(), 12);
     for file in files {
         let text = read(&file);
         let of = |start: &str| -> Vec<Value> {
@@ -191,6 +197,15 @@ fn the_examples_keep_their_promises() {
             }
         }
     }
+}
+
+/// The page shows the file for outcomes, without its comments.
+#[test]
+fn the_page_shows_the_access_log_for_outcomes() {
+    let file = read(&root().join("envoy/outcomes.yaml"));
+    let lines: Vec<&str> = file.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let shown = format!("<!-- tested: the lines of envoy/outcomes.yaml -->\n```yaml\n{}\n```\n", lines.join("\n"));
+    assert!(read(&root().join("docs/configuration.md")).contains(&shown), "{shown}");
 }
 
 /// Of the login's two limits, each goes off alone.

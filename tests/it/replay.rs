@@ -143,6 +143,11 @@ fn bad_lines_end_the_replay() {
         (r#"{"at": 0, "principal": "a", "claims": {}}"#, "want one of: `principal`"),
         (r#"{"at": 0, "token": "missing", "capabilities": []}"#, "want one of: `principal`"),
         (r#"{"at": 0, "token": "stale"}"#, "unknown variant `stale`"),
+        (r#"{"at": 0, "outcome": 401, "of": 1}"#, "no rule waits for the outcome of line 1"),
+        (r#"{"at": 0, "outcome": 401, "of": 7}"#, "no rule waits for the outcome of line 7"),
+        (r#"{"at": 0, "outcome": 401}"#, "missing field `of`"),
+        (r#"{"at": 0, "outcome": "gone", "of": 1}"#, "`outcome` must be an HTTP status or \"aborted\""),
+        (r#"{"at": 0, "outcome": 401, "of": 1, "principal": "a"}"#, "unknown field `principal`"),
     ] {
         let output = replay(r#"token: { prefixes: ["r:"] }"#, &format!("{good}\n\n{line}\n{good}\n"));
         let error = String::from_utf8(output.stderr).unwrap();
@@ -195,4 +200,28 @@ fn warnings_beyond_the_sixteenth_are_counted() {
         assert_eq!(lines.len(), 16 + usize::from(expected.is_some()));
         assert_eq!(lines.get(16).copied(), expected);
     }
+}
+
+/// Outcomes go on with the clock, and are answered by what rules did with them.
+#[test]
+fn outcomes() {
+    let yaml = r#"token: { prefixes: ["r:"], missing: allow }
+lockouts: [{ name: login, key: [], threshold: 2, window: 15m, outcome: { reset: [grpc.ok, header.x-in], cancel: [aborted] } }]"#;
+    let ask = |at: &str| json!({"at": at, "token": "missing"});
+    let lines = [
+        ask("0s"),
+        ask("0s"),
+        json!({"at": "0s", "outcome": "aborted", "of": 2}),
+        json!({"at": "1s", "outcome": 200, "headers": {"X-In": "1"}, "of": 1}),
+        ask("1s"),
+        json!({"at": "2m", "outcome": "aborted", "of": 5}),
+    ];
+    let answered = decisions(yaml, &lines);
+    assert_eq!(answered[1]["engaged"], json!(["login"]));
+    assert_eq!(answered[2], json!({"line": 3, "of": 2, "settled": {"login": "cancelled"}, "engaged": []}));
+    assert_eq!(answered[3]["settled"], json!({"login": "reset"}));
+    assert_eq!(answered[5], json!({"line": 6, "of": 5, "settled": {}, "refused": "late", "engaged": []}));
+    let grpc = json!({"at": "0s", "token": "missing", "headers": {"content-type": "application/grpc"}});
+    let answered = decisions(yaml, &[grpc, json!({"at": "0s", "outcome": 200, "grpc_status": 0, "of": 1})]);
+    assert_eq!(answered[1]["settled"], json!({"login": "reset"}));
 }

@@ -9,9 +9,12 @@ use tollgate::policy::callers::{Action, CallerRule};
 use tollgate::policy::costs::{Cost, CostSource};
 use tollgate::policy::facts::{Field, Presence};
 use tollgate::policy::limits::{ChargeAt, WhenFull};
+use tollgate::policy::lockouts::{Attempt, Lockout};
+use tollgate::policy::outcomes::{OutcomeMatcher, OutcomeRules};
 use tollgate::policy::scope::{KeyPart, OnMissing, Source};
 use tollgate::policy::when::{Matcher, When};
 use tollgate::policy::{ClientAddress, ClientRules, MissingClient, MissingToken, Mode};
+use tollgate::token::Failure;
 use tollgate::{DenialStatus, MalformedRule, Prefixes, Rate};
 
 pub const FULL: &str = r#"
@@ -48,6 +51,13 @@ limits:
   - { name: fixed, key: { first_of: [header.X-A, claim.a.b, body.form.a.b], on_missing: skip, normalize: identity }, rate: 5/24h, window: fixed, charge: { entry: 2 }, when_full: refuse }
   - { name: parts, key: [{ body.json.a.b: { on_missing: refuse } }, { context.K: { normalize: identity } }, host, method, path, client.address], rate: 2/1h, charge: admitted, when_full: overflow }
   - { name: off, key: principal, rate: 5/1m, enabled: false }
+  - { name: rows, key: principal, rate: 5/1m, charge: { outcome: [201, "3xx"] } }
+lockouts:
+  - { name: plain-lockout, key: [], threshold: 5, window: 15m }
+  - { name: tokens, on: failed_token, failures: [expired, key_set], when: { method: GET }, key: client.network, threshold: 20, window: 1h, window_kind: fixed, max_keys: 7, mode: observe }
+  - { name: login, on: request, key: principal, threshold: 3, window: 100ms, window_kind: rolling, count: outcome, outcome: { count: [401, grpc.unauthenticated], cancel: aborted, reset: ["2xx", header.X-Known] }, enabled: true, mode: enforce }
+  - { name: off-lockout, key: [], threshold: 5, window: 15m, enabled: false }
+outcome_timeout: 90s
 client: { address: peer, on_missing: peer }
 response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all, ratelimit_headers: x-ratelimit, x_ratelimit_reset: seconds, expose_headers: true }
 paths: { encoded_slash: literal }
@@ -104,10 +114,10 @@ fn every_field_can_be_set() {
 fn every_field_of_a_limit_can_be_set() {
     let policy = good(FULL).policy;
     let names: Vec<_> = policy.limits.iter().map(|limit| &*limit.name).collect();
-    assert_eq!(names, ["plain", "all-set_1", "fixed", "parts"], "one that is not enabled is not built");
+    assert_eq!(names, ["plain", "all-set_1", "fixed", "parts", "rows"], "one that is not enabled is not built");
     let rates: Vec<_> = policy.limits.iter().map(|limit| (limit.rate.to_string(), limit.burst)).collect();
     let rate = |text: &str, burst| (text.to_owned(), burst);
-    assert_eq!(rates, [rate("5/1m", 5), rate("10/1s", 30), rate("5/24h", 5), rate("2/1h", 2)]);
+    assert_eq!(rates, [rate("5/1m", 5), rate("10/1s", 30), rate("5/24h", 5), rate("2/1h", 2), rate("5/1m", 5)]);
     let facts = policy.limits.iter().map(|limit| {
         (limit.is_fixed, limit.charge.clone(), limit.max_keys, limit.when_full, limit.advertise, limit.mode)
     });
@@ -116,10 +126,41 @@ fn every_field_of_a_limit_can_be_set() {
         (false, ChargeAt::Entry, 7, WhenFull::Evict, true, Mode::Observe),
         (true, ChargeAt::Split(2), 100_000, WhenFull::Refuse, false, Mode::Enforce),
         (false, ChargeAt::Admitted, 100_000, WhenFull::Overflow, false, Mode::Enforce),
+        (
+            false,
+            ChargeAt::Outcome([OutcomeMatcher::Status(201), OutcomeMatcher::Class(3)].into()),
+            100_000,
+            WhenFull::Overflow,
+            false,
+            Mode::Enforce,
+        ),
     ];
     assert_eq!(facts.collect::<Vec<_>>(), expected);
     assert_eq!(policy.limits[1].scope.when, policy.callers.rules()[0].when);
     assert!(policy.limits[0].scope.key.is_empty() && policy.limits[0].scope.when == When::default());
+}
+
+#[test]
+fn every_field_of_a_lockout_can_be_set() {
+    let policy = good(FULL).policy;
+    assert_eq!(policy.outcome_timeout, Duration::from_secs(90));
+    let [plain, tokens, login] = &policy.lockouts[..] else { panic!("{:?}", policy.lockouts) };
+    let numbers = |lockout: &Lockout| {
+        let Lockout { threshold, window, is_fixed, max_keys, is_provisional, mode, .. } = lockout;
+        (*threshold, window.as_millis(), *is_fixed, *max_keys, *is_provisional, *mode)
+    };
+    assert_eq!(numbers(plain), (5, 900_000, false, 100_000, false, Mode::Enforce));
+    assert_eq!(numbers(tokens), (20, 3_600_000, true, 7, false, Mode::Observe));
+    assert_eq!(numbers(login), (3, 100, false, 100_000, true, Mode::Enforce));
+    assert_eq!((&plain.on, plain.asks_for_outcomes()), (&Attempt::Request, false));
+    assert_eq!(tokens.on, Attempt::FailedToken(vec![Failure::Expired, Failure::KeySet]));
+    assert_eq!(tokens.scope.when.0.len(), 1);
+    let expected = OutcomeRules {
+        count: vec![OutcomeMatcher::Status(401), OutcomeMatcher::Grpc(16)],
+        cancel: vec![OutcomeMatcher::Aborted],
+        reset: vec![OutcomeMatcher::Class(2), OutcomeMatcher::Header("x-known".into())],
+    };
+    assert_eq!((&login.on, &login.outcome), (&Attempt::Request, &expected));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the section `limits` warns of. What it refuses is in `bad/limit*.yaml`.
+//! What the sections `limits` and `lockouts` warn of. What they refuse is in `bad/limit*.yaml` and `bad/lockout*.yaml`.
 
 use tollgate::config::Config;
 
@@ -58,4 +58,54 @@ fn a_limit_that_no_request_can_reach_is_warned_of() {
     let missing = "limits: [{ name: l, key: [], rate: 1/1s, when: { token: missing } }]";
     let allowed = format!("token: {{ prefixes: [\"r:\"], missing: allow }}\n{missing}\n");
     assert!(Config::parse("tollgate.yaml", &allowed).unwrap().warnings.is_none());
+}
+
+const ALONE: &str = "\
+warning: this lockout counts by account, and nothing holds a client to anything before it: whoever knows a name can \
+lock it, and one client can try every name
+ --> tollgate.yaml:2:13
+  |
+2 | lockouts: [ { name: l, key: principal, threshold: 5, window: 15m } ]
+  |             ^
+hint: add a limit or a lockout before it with `key: client.network`";
+
+#[test]
+fn a_lockout_on_accounts_that_stands_alone_is_warned_of() {
+    assert_eq!(warnings("lockouts: [ { name: l, key: principal, threshold: 5, window: 15m } ]"), ALONE);
+    let with = |key: &str, before: &str| {
+        let yaml =
+            format!("client: {{ address: peer }}\n{before}\n  - {{ name: l, key: {key}, threshold: 5, window: 15m }}");
+        warnings(&yaml)
+    };
+    let user = "[client.network, { body.json.user: { on_missing: refuse } }]";
+    for alone in [
+        "lockouts:",
+        "limits: [{ name: a, key: client.network, rate: 1/1s, enabled: false }]\nlockouts:",
+        "limits: [{ name: a, key: [], rate: 1/1s }]\nlockouts:",
+        "lockouts:\n  - { name: bad, on: failed_token, key: client.network, threshold: 5, window: 15m }",
+    ] {
+        assert!(with(user, alone).contains("counts by account"), "{alone}");
+    }
+    for (key, before) in [
+        (user, "limits: [{ name: a, key: client.network, rate: 1/1s }]\nlockouts:"),
+        (user, "lockouts:\n  - { name: a, key: client.address, threshold: 50, window: 15m }"),
+        ("client.network", "lockouts:"),
+        ("[]", "lockouts:"),
+    ] {
+        assert_eq!(with(key, before), "", "{key} {before}");
+    }
+}
+
+#[test]
+fn a_lockout_that_nothing_can_reach_is_warned_of() {
+    let with = |rest: &str| {
+        warnings(&format!(
+            "client: {{ address: peer }}\nlockouts: [{{ name: l, key: client.network, threshold: 5, window: 15m, {rest} }}]"
+        ))
+    };
+    assert!(with("when: { token: missing }").contains("no request can reach this lockout"));
+    assert_eq!(with("when: { token: missing }, enabled: false"), "");
+    assert_eq!(with("on: failed_token"), "");
+    let nowhere = "lockouts: [{ name: l, key: client.network, threshold: 5, window: 15m }]";
+    assert!(warnings(nowhere).starts_with("warning: this lockout counts by client, and nothing says where"));
 }
