@@ -2,8 +2,9 @@
 //! key weighs.
 //!
 //! Two limiters, one of 50,000 keys and one of 5,000,000, are flooded in turn, first while they fill up and then while each
-//! new key displaces another; the ratio is that of neighbours. The slowest of a hundred thousand attempts shows whether
-//! anybody waits for a scan or for a table that grows; slower ones than that are the machine's.
+//! new key displaces another; the ratio is that of neighbours. Whoever waited for a scan, or for a table that grows as a
+//! whole, would wait a hundred times longer with a hundred times the keys: the slowest of a hundred thousand attempts shows
+//! that nobody does. (The machine itself interrupts more often than that.)
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
@@ -66,7 +67,7 @@ fn compare(label: &str, small: &mut Flooded, large: &mut Flooded, turns: usize) 
         large.flood();
     }
     println!("{label}");
-    for (name, at) in [("  median", 0.5), ("  1 of 1,000", 0.999), ("  1 of 100,000", 0.999_99)] {
+    for (name, at) in [("  median", 0.5), ("  1 of 100,000", 0.999_99)] {
         let (small, large) = (small.quantile(at), large.quantile(at));
         let ratio = f64::from(large) / f64::from(small);
         println!("{name:<40} {small:>6} ns {large:>6} ns {ratio:>7.2}");
@@ -80,6 +81,7 @@ impl Flooded {
         Self { limiter, next: 0, times: Vec::with_capacity(SIZES[1]) }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
     fn flood(&mut self) {
         let now = Now::after(Duration::from_secs(1));
         for _ in 0..TURN {

@@ -12,19 +12,26 @@ use hashbrown::HashTable;
 const CHUNK: usize = 1024;
 
 /// Keys for each index table, and the most tables.
-const KEYS_A_TABLE: usize = 1024;
-const MOST_TABLES: usize = 4096;
+const KEYS_A_TABLE: usize = 128;
+const MOST_TABLES: usize = 1 << 20;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
 /// Entries that each stand in one of `QUEUES` queues.
 pub(crate) struct Ranks<T, const QUEUES: usize> {
-    index: Box<[HashTable<u32>]>,
+    index: Box<[HashTable<Place>]>,
     chunks: Vec<Vec<Slot<T>>>,
     free: Vec<u32>,
     queues: [Queue; QUEUES],
     len: usize,
+}
+
+/// Where the entry of a key is. It holds the hash, so that a table that grows need not look at the entries.
+#[derive(Clone, Copy)]
+struct Place {
+    hash: u64,
+    at: u32,
 }
 
 struct Slot<T> {
@@ -59,7 +66,8 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
 
     /// The place of `key`, if it has an entry.
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
-        self.index[key.part(self.index.len())].find(key.bucket(), |&at| self.get(at).key() == key).copied()
+        let table = &self.index[key.part(self.index.len())];
+        table.find(key.bucket(), |place| self.get(place.at).key() == key).map(|place| place.at)
     }
 
     pub(crate) fn get(&self, at: u32) -> &T {
@@ -84,9 +92,8 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
     pub(crate) fn add(&mut self, entry: T, queue: usize) -> u32 {
         let key = entry.key();
         let at = self.store(Slot { entry, queue: queue as u8, before: NONE, behind: NONE });
-        let chunks = &self.chunks;
-        let bucket = |&at: &u32| chunks[at as usize / CHUNK][at as usize % CHUNK].entry.key().bucket();
-        self.index[key.part(self.index.len())].insert_unique(key.bucket(), at, bucket);
+        let place = Place { hash: key.bucket(), at };
+        self.index[key.part(self.index.len())].insert_unique(place.hash, place, |place| place.hash);
         self.join(at, queue);
         self.len += 1;
         at
@@ -102,7 +109,7 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
     pub(crate) fn remove(&mut self, at: u32) {
         let key = self.get(at).key();
         self.leave(at);
-        if let Ok(found) = self.index[key.part(self.index.len())].find_entry(key.bucket(), |&other| other == at) {
+        if let Ok(found) = self.index[key.part(self.index.len())].find_entry(key.bucket(), |place| place.at == at) {
             found.remove();
         }
         self.free.push(at);
