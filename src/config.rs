@@ -36,7 +36,7 @@ mod yaml;
 
 pub use diagnostics::Diagnostics;
 pub use listen::{InvalidAddress, Listen, ListenAddress, UntrustedNetwork};
-pub use load::{ConfigError, SIZE_LIMIT};
+pub use load::{ConfigError, SIZE_LIMIT, read};
 pub use reference::Reference;
 
 use crate::answer::ResponseRules;

@@ -8,7 +8,7 @@ pub use service::Engaged;
 
 use crate::capability::Malformed;
 use crate::held::{HeldRate, Rates};
-use crate::plan::Plan;
+use crate::plan::{Plan, Presented};
 use crate::rate::Rate;
 use crate::resolver::Denial;
 use crate::warning::Warning;
@@ -193,7 +193,7 @@ impl<'t> Decision<'t> {
     }
 
     /// Decides `plan`, asking the store by `take` only where there is something to charge.
-    pub(crate) fn of(plan: Plan<'t>, malformed: Malformed<'t>, take: impl FnOnce(&[Rate]) -> Taken) -> Self {
+    pub(crate) fn of(plan: Plan<'t>, malformed: Malformed<'t>, take: impl FnOnce(&[Presented]) -> Taken) -> Self {
         let (verdict, limits) = match plan {
             Plan::Deny(denial) => (Verdict::Denied(denial), Rates::default()),
             Plan::Zero(rates) => (Verdict::RateExceeded { limit: HeldRate::ZERO, retry_after: None }, rates),

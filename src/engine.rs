@@ -5,8 +5,9 @@ mod limits;
 mod lockouts;
 pub mod outcomes;
 mod reservations;
+mod succession;
 
-use crate::capability::{Malformed, Prefixes};
+use crate::capability::Malformed;
 use crate::decision::{Decision, Quota, Taken, Verdict};
 use crate::limiter::Limiter;
 use crate::plan::Plan;
@@ -18,7 +19,6 @@ use crate::store::group::{self, Group, Struck};
 use crate::store::limit::TableCounts;
 use crate::store::meter::Moment;
 use crate::store::strikes::{Strike, StrikeCounts};
-use crate::time::Clock;
 use crate::token::{Identity, TokenRules};
 use limits::{Bill, Limits, Owed};
 use lockouts::Lockouts;
@@ -39,11 +39,17 @@ pub struct Engine {
     asks_calendar: bool,
     /// Whether some limit or lockout counts by client.
     counts_clients: bool,
-    reservations: Reservations,
-    outcomes: OutcomeCounts,
+    outcomes: Arc<Outcomes>,
     limiter: Limiter<Enforced>,
     /// Holds callers to what the rules add that are only observed, if there are any.
     rehearsal: Option<Limiter<Observed>>,
+}
+
+/// What requests that go on will tell, and what became of that.
+#[derive(Default)]
+struct Outcomes {
+    reservations: Reservations,
+    counts: OutcomeCounts,
 }
 
 /// A request that got past entry.
@@ -56,29 +62,6 @@ struct Entered<'l, 'r> {
 }
 
 impl Engine {
-    /// An engine that reads identities by `token`, and holds them to the rates behind `prefixes` and to `policy`.
-    pub fn new(token: TokenRules, prefixes: Prefixes, policy: Policy, clock: impl Clock + 'static) -> Self {
-        let clock = Arc::new(clock);
-        let rules = &policy.callers;
-        let rehearse = || Limiter::new(prefixes.clone(), Observed(Arc::clone(rules)), Box::new(Arc::clone(&clock)));
-        let rehearsal = rules.observes().then(rehearse);
-        let limiter = Limiter::new(prefixes, Enforced(Arc::clone(rules)), Box::new(clock));
-        Self {
-            needs: policy.needs(),
-            enforced_needs: policy.enforced_needs(),
-            limits: Limits::new(&policy.limits, policy.client.ipv6_prefix, policy.tells_quotas),
-            lockouts: Lockouts::new(&policy.lockouts, policy.client.ipv6_prefix),
-            asks_calendar: policy.asks_calendar(),
-            counts_clients: policy.counts_clients(),
-            reservations: Reservations::new(policy.outcome_timeout),
-            outcomes: OutcomeCounts::default(),
-            token,
-            policy,
-            limiter,
-            rehearsal,
-        }
-    }
-
     /// Where this engine reads identities.
     pub fn token(&self) -> &TokenRules {
         &self.token
@@ -109,7 +92,7 @@ impl Engine {
 
     /// What became of outcomes.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
-        &self.outcomes
+        &self.outcomes.counts
     }
 
     /// The calendar: nanoseconds since the Unix epoch.
@@ -269,13 +252,13 @@ impl Engine {
             let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost };
             holds.push(((**charge.name).to_owned(), Hold::Charge(owed)));
         }
-        if holds.is_empty() && struck.is_empty() {
+        let decision = decision.engaging(self.lockouts.engaged(struck));
+        if holds.is_empty() {
             return decision;
         }
         let is_grpc = facts.request.protocol() == Protocol::Grpc;
-        let now = self.limiter.clock().now();
-        let reservation = (!holds.is_empty()).then(|| self.reservations.make(now, is_grpc, holds));
-        decision.with_reservation(reservation).engaging(self.lockouts.engaged(struck))
+        let (now, timeout) = (self.limiter.clock().now(), self.policy.outcome_timeout);
+        decision.with_reservation(self.outcomes.reservations.make(now, timeout, is_grpc, holds))
     }
 
     /// Takes all that a group asks for, or none of it.

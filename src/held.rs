@@ -11,15 +11,26 @@ use std::fmt;
 pub struct HeldRate<'t> {
     rate: Option<Rate>,
     text: Option<&'t [u8]>,
+    is_of_token: bool,
 }
 
 impl<'t> HeldRate<'t> {
     /// The zero rate. It refuses every request, and waiting never helps.
-    pub const ZERO: Self = Self { rate: None, text: None };
+    pub const ZERO: Self = Self { rate: None, text: None, is_of_token: false };
 
     /// Reads a rate as a token writes it; a text that is no rate is the zero rate.
     pub fn parse(text: &'t [u8]) -> Self {
-        Self { rate: Rate::parse(text).ok(), text: Some(text) }
+        Self { rate: Rate::parse(text).ok(), text: Some(text), is_of_token: true }
+    }
+
+    /// The same with other numbers. Its text is lost.
+    pub(crate) fn rescaled(self, rate: Rate) -> Self {
+        Self { rate: Some(rate), text: None, ..self }
+    }
+
+    /// Whether a token carries it.
+    pub(crate) fn is_of_token(self) -> bool {
+        self.is_of_token
     }
 
     /// The numbers, or `None` for the zero rate.
@@ -40,7 +51,7 @@ impl<'t> HeldRate<'t> {
 
 impl From<Rate> for HeldRate<'_> {
     fn from(rate: Rate) -> Self {
-        Self { rate: Some(rate), text: None }
+        Self { rate: Some(rate), text: None, is_of_token: false }
     }
 }
 

@@ -67,6 +67,9 @@ pub mod policy;
 mod rate;
 #[cfg(feature = "server")]
 #[doc(hidden)]
+pub mod reload;
+#[cfg(feature = "server")]
+#[doc(hidden)]
 pub mod request;
 mod resolver;
 #[cfg(feature = "server")]

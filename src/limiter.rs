@@ -1,24 +1,18 @@
 //! The limiter as a library: holds each caller to the rates of its token, with the clock passed in.
 
+#[cfg(feature = "server")]
+mod service;
+
 use crate::capability::{Malformed, PrefixError, Prefixes};
-#[cfg(feature = "server")]
-use crate::decision::Quota;
-#[cfg(feature = "server")]
-use crate::decision::Verdict;
 use crate::decision::{Decision, Taken};
 use crate::plan::Plan;
-#[cfg(feature = "server")]
-use crate::rate::Rate;
 use crate::resolver::{DefaultResolver, Resolver};
 use crate::store::caller::Allowance;
-#[cfg(feature = "server")]
-use crate::store::group::CallerCharge;
 use crate::store::key::KeySpace;
 use crate::store::memory::MemoryStore;
 use crate::time::{Clock, SystemClock};
-#[cfg(feature = "server")]
-use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 /// Holds each caller to every rate that its tokens carry.
 ///
@@ -40,9 +34,9 @@ use std::fmt;
 pub struct Limiter<R = DefaultResolver> {
     prefixes: Prefixes,
     resolver: R,
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
     callers: KeySpace,
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
 }
 
 /// Builds a [`Limiter`]; see [`Limiter::builder`].
@@ -50,7 +44,7 @@ pub struct Limiter<R = DefaultResolver> {
 pub struct Builder<R> {
     prefixes: Result<Prefixes, PrefixError>,
     resolver: R,
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Limiter {
@@ -60,7 +54,7 @@ impl Limiter {
         Builder {
             prefixes: Prefixes::new(prefixes),
             resolver: DefaultResolver::default(),
-            clock: Box::new(SystemClock::default()),
+            clock: Arc::new(SystemClock::default()),
         }
     }
 }
@@ -90,7 +84,7 @@ impl<R> Builder<R> {
 
     /// Takes the time from `clock`.
     pub fn clock(self, clock: impl Clock + 'static) -> Self {
-        Self { clock: Box::new(clock), ..self }
+        Self { clock: Arc::new(clock), ..self }
     }
 
     /// Builds the limiter.
@@ -104,8 +98,8 @@ impl<R> Builder<R> {
 }
 
 impl<R> Limiter<R> {
-    pub(crate) fn new(prefixes: Prefixes, resolver: R, clock: Box<dyn Clock>) -> Self {
-        Self { prefixes, resolver, clock, callers: KeySpace::new("callers"), store: MemoryStore::new() }
+    pub(crate) fn new(prefixes: Prefixes, resolver: R, clock: Arc<dyn Clock>) -> Self {
+        Self { prefixes, resolver, clock, callers: KeySpace::new("callers"), store: Arc::new(MemoryStore::new()) }
     }
 
     /// Decides one request of the caller `principal` whose token has `capabilities`, at the cost of one unit of
@@ -161,36 +155,6 @@ impl<R> Limiter<R> {
         let mut carried = self.prefixes.read(capabilities);
         let resolved = self.resolver.resolve(cx, principal, &mut carried.rates);
         (Plan::new(resolved, carried.rates), carried.malformed)
-    }
-
-    /// The charge of `cost` units on each of `rates` of the caller `principal`.
-    #[cfg(feature = "server")]
-    pub(crate) fn charge<'l>(&'l self, principal: &[u8], rates: &'l [Rate], cost: u64) -> CallerCharge<'l> {
-        CallerCharge { callers: &self.store, key: self.callers.key(principal), rates, cost }
-    }
-
-    /// What clients may be told of the caller's rates.
-    #[cfg(feature = "server")]
-    pub(crate) fn quotas(&self, principal: &[u8]) -> SmallVec<[Quota; 1]> {
-        let allowances = self.store.look(self.callers.key(principal), &*self.clock).into_iter();
-        let told = allowances.filter(|allowance| allowance.remembered);
-        told.map(|of| Quota::of_caller(of.rate, of.remaining, of.next_in, of.full_in)).collect()
-    }
-
-    #[cfg(feature = "server")]
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.clock
-    }
-
-    #[cfg(feature = "server")]
-    pub(crate) fn prefixes(&self) -> &Prefixes {
-        &self.prefixes
-    }
-
-    /// The verdict on a request that is not held to any rate, with the warnings that its capabilities call for.
-    #[cfg(feature = "server")]
-    pub(crate) fn decline<'t>(&self, verdict: Verdict<'t>, capabilities: &[&'t str]) -> Decision<'t> {
-        Decision::without_rates(verdict, self.prefixes.read(capabilities.iter().copied()).malformed)
     }
 
     /// The allowances of the caller `principal`, shortest window first. It spends and changes nothing.

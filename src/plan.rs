@@ -1,6 +1,6 @@
 //! What a resolver's answer asks of the store: nothing, or a charge on each of the caller's rates, as data.
 
-use crate::held::Rates;
+use crate::held::{HeldRate, Rates};
 use crate::rate::Rate;
 use crate::resolver::Denial;
 use smallvec::SmallVec;
@@ -13,7 +13,15 @@ pub(crate) enum Plan<'t> {
     Zero(Rates<'t>),
     /// The caller spends units of each of these rates, which are sorted and no two alike; without any it is
     /// unrestricted.
-    Charge(SmallVec<[Rate; 8]>),
+    Charge(SmallVec<[Presented; 8]>),
+}
+
+/// A rate that a request is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Presented {
+    pub rate: Rate,
+    /// Whether the request's token carries it. If not, the policy brings it.
+    pub is_of_token: bool,
 }
 
 impl<'t> Plan<'t> {
@@ -31,9 +39,11 @@ impl<'t> Plan<'t> {
             rates.sort();
             return Self::Zero(rates);
         }
-        let mut charge: SmallVec<[Rate; 8]> = rates.iter().filter_map(|held| held.rate()).collect();
-        charge.sort_unstable();
-        charge.dedup();
+        let presented = |held: &HeldRate<'_>| Some(Presented { rate: held.rate()?, is_of_token: held.is_of_token() });
+        let mut charge: SmallVec<[Presented; 8]> = rates.iter().filter_map(presented).collect();
+        // Of two that are alike, the token's counts.
+        charge.sort_unstable_by_key(|presented| (presented.rate, !presented.is_of_token));
+        charge.dedup_by_key(|presented| presented.rate);
         Self::Charge(charge)
     }
 }

@@ -60,9 +60,9 @@ pub struct Policy {
     /// Whether clients are told of their quotas.
     pub tells_quotas: bool,
     /// What requests lacked.
-    pub counts: Counts,
+    pub counts: Arc<Counts>,
     /// Whether clients seem to be one.
-    pub crowd: Crowd,
+    pub crowd: Arc<Crowd>,
 }
 
 /// What becomes of a request that is to be refused.
@@ -154,6 +154,12 @@ impl Needs {
 }
 
 impl Policy {
+    /// Goes on counting where `before` counted.
+    pub fn keep(&mut self, before: &Self) {
+        self.counts = Arc::clone(&before.counts);
+        self.crowd = Arc::clone(&before.crowd);
+    }
+
     /// What its rules ask for, those included that are only observed.
     pub fn needs(&self) -> Needs {
         let all = self.scopes(None).map(Scope::needs).fold(Needs::of(self.whens(None)), Needs::and);

@@ -194,7 +194,7 @@ impl<C: ?Sized> Resolver<C> for DefaultResolver {
         }
         for held in rates.iter_mut() {
             if let Some(rescaled) = held.rate().and_then(|rate| self.window_bounds.rescale(rate)) {
-                *held = rescaled.into();
+                *held = held.rescaled(rescaled);
             }
         }
         Ok(())

@@ -6,8 +6,8 @@ pub mod services;
 pub mod worker;
 
 use crate::config::{ListenAddress, Shutdown};
-use crate::envoy::ext_authz::ExtAuthz;
 use crate::policy::counts::Counted;
+use crate::reload::Live;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
 use crate::server::worker::Workers;
@@ -56,17 +56,11 @@ pub enum Stop {
 /// # Errors
 ///
 /// An I/O error of the listener, or of starting the workers.
-pub async fn run(
-    listener: Listener,
-    ext_authz: ExtAuthz,
-    ends: Ends,
-    stop: impl Future<Output = Stop>,
-) -> io::Result<()> {
-    let ext_authz = Arc::new(ext_authz);
+pub async fn run(listener: Listener, live: Arc<Live>, ends: Ends, stop: impl Future<Output = Stop>) -> io::Result<()> {
     let (health, health_service) = tonic_health::server::health_reporter();
     tell(&health, ServingStatus::Serving).await;
     let (stopping, stopped) = watch::channel(());
-    let services = Services::new(Arc::clone(&ext_authz), health_service, stopped.clone());
+    let services = Services::new(Arc::clone(&live), health_service, stopped.clone());
     let count = worker_count();
     let (mut deal, mut workers) = worker::start(count, &services, ends.max_connection_age, &stopped)?;
     info!(address = %listener.address(), workers = count, "listening");
@@ -75,7 +69,7 @@ pub async fn run(
     let ended = tokio::select! {
         failure = listener.accept_all(&mut deal) => Err(failure),
         () = workers.one_ended() => Err(io::Error::other("a worker ended by itself")),
-        never = sweep(&ext_authz) => match never {},
+        never = sweep(&live) => match never {},
         delay = wait_out(stop, ends.shutdown, &health) => {
             left = left.saturating_sub(delay);
             Ok(())
@@ -87,7 +81,7 @@ pub async fn run(
     info!("draining: no new connections, requests in flight are answered");
     drop(listener);
     drain(workers, stopping, health, left).await;
-    Reported::default().report(&ext_authz);
+    Reported::default().report(&live);
     ended
 }
 
@@ -123,16 +117,16 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
 }
 
 /// Sweeps on a thread of its own, so that connections are accepted meanwhile, and reports what requests lacked.
-async fn sweep(ext_authz: &Arc<ExtAuthz>) -> Infallible {
+async fn sweep(live: &Arc<Live>) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
     let mut reported = Reported::default();
     loop {
         every.tick().await;
-        let sweeping = Arc::clone(ext_authz);
-        if tokio::task::spawn_blocking(move || sweeping.engine.sweep()).await.is_err() {
+        let sweeping = Arc::clone(live);
+        if tokio::task::spawn_blocking(move || sweeping.load().engine.sweep()).await.is_err() {
             warn!("a sweep failed; expired state stays until the next one");
         }
-        reported.report(ext_authz);
+        reported.report(live);
     }
 }
 
@@ -147,8 +141,9 @@ struct Reported {
 }
 
 impl Reported {
-    fn report(&mut self, ext_authz: &ExtAuthz) {
-        let engine = &ext_authz.engine;
+    fn report(&mut self, live: &Live) {
+        let judge = live.load();
+        let engine = &judge.engine;
         report_counts(&mut self.counts, engine.policy().counts.read());
         report_crowd(&mut self.crowd, engine.policy().crowd.found());
         report_tables(&mut self.tables, engine.limit_counts());

@@ -32,6 +32,12 @@ impl Telemetry {
         Self { principal, hashes: KeySpace::new("log") }
     }
 
+    /// Telemetry that writes principals as `principal` says, a hash being that of before.
+    #[must_use]
+    pub fn succeeded(&self, principal: LogPrincipal) -> Self {
+        Self { principal, hashes: self.hashes.clone() }
+    }
+
     /// Reports one decided request.
     pub fn report(&self, token: &TokenRules, request: &Request<'_>, identity: &Identity<'_>, decision: &Decision<'_>) {
         decision.engaged().iter().for_each(engaged);

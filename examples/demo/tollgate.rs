@@ -3,13 +3,15 @@
 
 use super::child::{self, Running};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use tempfile::TempDir;
 
 pub struct Tollgate {
     running: Running,
+    config: PathBuf,
     address: String,
     log: Arc<Mutex<Vec<String>>>,
 }
@@ -18,18 +20,28 @@ impl Tollgate {
     /// Runs `exe prefix_args... serve --config FILE` and waits until it listens.
     pub fn start(exe: &Path, prefix_args: &[&str], config_yaml: &str) -> Result<Self, String> {
         let (folder, config) = child::folder("serve", "tollgate.yaml", config_yaml)?;
+        Self::with(exe, prefix_args, folder, config)
+    }
+
+    /// The same with the configuration file `config`; `folder` is kept as long as it runs.
+    pub fn with(exe: &Path, prefix_args: &[&str], folder: TempDir, config: PathBuf) -> Result<Self, String> {
         let mut command = Command::new(exe);
-        command.args(prefix_args).args(["serve", "--config"]).arg(config).stdin(Stdio::null()).stderr(Stdio::piped());
+        command.args(prefix_args).args(["serve", "--config"]).arg(&config).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut running = Running::start("tollgate", &mut command, folder)?;
         let log = Arc::default();
         keep_lines(&mut running, &log);
         let address = wait_for_address(&mut running, &log)?;
-        Ok(Self { running, address, log })
+        Ok(Self { running, config, address, log })
     }
 
     /// Where it listens: `127.0.0.1:43211`, `[::1]:4000` or `unix:/path`.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Its configuration file.
+    pub fn config(&self) -> &Path {
+        &self.config
     }
 
     /// Every line it logged so far.

@@ -4,10 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use tollgate::SystemClock;
-use tollgate::config::{Config, LogPrincipal};
-use tollgate::engine::Engine;
+use tollgate::config::Config;
 use tollgate::envoy::ext_authz::ExtAuthz;
-use tollgate::telemetry::Telemetry;
 
 /// A policy that asks for every fact of a request.
 const POLICY: &str = "
@@ -22,11 +20,7 @@ costs: [{ when: { principal: \"*a\" }, cost: { from: header.y, trusted: true } }
 
 static EXT_AUTHZ: LazyLock<ExtAuthz> = LazyLock::new(|| {
     let config = Config::parse("tollgate.yaml", POLICY).unwrap();
-    ExtAuthz {
-        engine: Engine::new(config.token, config.prefixes, config.policy, SystemClock::default()),
-        response: config.response,
-        telemetry: Telemetry::new(LogPrincipal::Plain),
-    }
+    ExtAuthz::new(config, SystemClock::default())
 });
 
 fuzz_target!(|message: &[u8]| {

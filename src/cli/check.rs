@@ -25,7 +25,7 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
 }
 
 /// Mistakes are shown here, each with its line; the failure only counts them.
-fn failure(error: ConfigError) -> Failure {
+pub fn failure(error: ConfigError) -> Failure {
     let (code, hint) = match &error {
         ConfigError::Unreadable { .. } => (1, Some("check the path and its permissions, or name another file".into())),
         ConfigError::TooLarge { .. } => (2, Some("name the configuration file, or split the deployment in two".into())),

@@ -4,14 +4,16 @@ mod log;
 
 use crate::cli::Failure;
 use crate::cli::service::Service;
-use crate::config::{Config, Diagnostics};
-use crate::engine::Engine;
+use crate::config::{Config, ConfigError, Diagnostics};
 use crate::envoy::ext_authz::ExtAuthz;
+use crate::reload::watch::Watch;
+use crate::reload::{Changed, Hash, Live, Source};
 use crate::server::{self, Ends, Stop};
-use crate::telemetry::Telemetry;
 use crate::time::SystemClock;
 use log::Log;
+use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run the external-authorization service until SIGTERM or SIGINT
@@ -19,6 +21,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// At SIGTERM the health turns NOT_SERVING; after `shutdown.delay` connections are drained, and `shutdown.timeout` after
 /// the signal the process ends at the latest. SIGINT skips the delay. A second signal of either kind ends the process at
 /// once.
+///
+/// The configuration file is watched, and read anew at SIGHUP: a good one is live at once, a bad one is logged and changes
+/// nothing. What needs a restart is said.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -27,37 +32,85 @@ pub struct Arguments {
 
 /// Serves until SIGTERM or SIGINT, drains and returns. A second signal ends the delay and the draining at once.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let config = arguments.service.load()?;
+    let (source, config) = arguments.service.open()?;
     let log = Log::start(&config.log);
-    for (line, cause, hint) in config.warnings.iter().flat_map(Diagnostics::records) {
-        tracing::warn!(line, hint, "the configuration may not be meant so: {cause}");
-    }
+    warn_of(&config);
     // Control work is this runtime's; requests are the workers'.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io(&error))?;
-    runtime.block_on(serve(config, &log)).map_err(|error| Failure::io(&error))
+    runtime.block_on(serve(source, config, &log)).map_err(|error| Failure::io(&error))
 }
 
-async fn serve(config: Config, log: &Log) -> io::Result<()> {
+async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
     let (mut first, mut again) = (Signals::new()?, Signals::new()?);
     let listener = server::bind(&config.listen.grpc).await?;
     let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
-    let ext_authz = ExtAuthz {
-        engine: Engine::new(config.token, config.prefixes, config.policy, SystemClock::default()),
-        response: config.response,
-        telemetry: Telemetry::new(config.log.principal),
-    };
+    let live = Arc::new(Live::new(ExtAuthz::new(config, SystemClock::default())));
+    let watch = Watch::start(source.path())?;
     let second = async {
         again.asked().await;
         again.asked().await;
     };
     tokio::select! {
         never = log.report_lost() => match never {},
-        served = server::run(listener, ext_authz, ends, first.asked()) => served,
+        never = reload(watch, source, &live, log) => match never {},
+        served = server::run(listener, Arc::clone(&live), ends, first.asked()) => served,
         () = second => {
             tracing::warn!("told to stop again: requests in flight are cut off");
             Ok(())
         }
+    }
+}
+
+/// Follows the configuration file: what is good of it is live at once, what is not changes nothing.
+async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Log) -> Infallible {
+    loop {
+        let bytes = watch.changed(&source).await;
+        let Changed { config, needs_restart } = source.take(&bytes);
+        let hash = source.hash();
+        match config {
+            Ok(config) => {
+                warn_of(&config);
+                log.set_level(config.log.level);
+                let replacing = Arc::clone(live);
+                // On a thread of its own: it walks all callers.
+                if tokio::task::spawn_blocking(move || replacing.replace(config)).await.is_err() {
+                    tracing::error!(%hash, "the configuration was not reloaded: a bug in Tollgate");
+                    continue;
+                }
+                tracing::info!(%hash, "the configuration was reloaded");
+                if !needs_restart.is_empty() {
+                    let sections = needs_restart.join(", ");
+                    tracing::warn!(sections, "what changed in these sections needs a restart");
+                }
+            }
+            Err(error) => refuse(hash, &error),
+        }
+    }
+}
+
+/// Logs why a configuration is not live.
+fn refuse(hash: Hash, error: &ConfigError) {
+    if let ConfigError::Mistakes(mistakes) = error {
+        for (line, cause, hint) in mistakes.records() {
+            tracing::error!(line, hint, "a mistake in the configuration: {cause}");
+        }
+    }
+    let hint = "run `tollgate check` on the file; the earlier configuration stays";
+    tracing::error!(%hash, hint, "the configuration was not reloaded: {}", summary(error));
+}
+
+fn summary(error: &ConfigError) -> String {
+    match error {
+        ConfigError::Mistakes(mistakes) => mistakes.summary(),
+        error => error.to_string(),
+    }
+}
+
+/// Logs what of a configuration may not be meant.
+fn warn_of(config: &Config) {
+    for (line, cause, hint) in config.warnings.iter().flat_map(Diagnostics::records) {
+        tracing::warn!(line, hint, "the configuration may not be meant so: {cause}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Failure, check};
 use crate::config::{Config, InvalidAddress, UntrustedNetwork};
+use crate::reload::Source;
 use std::path::PathBuf;
 
 /// The options of every command about a service that listens.
@@ -18,7 +19,16 @@ pub struct Service {
 impl Service {
     /// The configuration with the address that counts. An empty one, as a compose file leaves it, is not set.
     pub fn load(&self) -> Result<Config, Failure> {
-        let mut config = check::load(&self.config)?;
+        self.addressed(check::load(&self.config)?)
+    }
+
+    /// The same, with the file that it was read from.
+    pub fn open(&self) -> Result<(Source, Config), Failure> {
+        let (source, config) = Source::open(&self.config).map_err(check::failure)?;
+        Ok((source, self.addressed(config)?))
+    }
+
+    fn addressed(&self, mut config: Config) -> Result<Config, Failure> {
         if let Some(listen) = self.listen.as_deref().filter(|listen| !listen.is_empty()) {
             config.listen.grpc = listen.parse().map_err(|error| bad_address(listen, &error))?;
             config.listen.check_trust().map_err(|error| untrusted(&error))?;

@@ -153,7 +153,7 @@ fn too_dear_for(cost: &PlacedCost, before: &[PlacedCost], placed: &PlacedLimit) 
 fn too_dear(cost: &PlacedCost, before: &[PlacedCost], rules: &[Placed]) -> Option<(Certainty, String)> {
     let (rule, earlier) = rules.split_last()?;
     let units = cost.least();
-    let rate = rules::rates(rule).iter().find(|rate| rate.count() < units)?;
+    let rate = rule.rule.action.rates().iter().find(|rate| rate.count() < units)?;
     let (ours, theirs) = (spelled(&cost.rule.when), spelled(&rule.rule.when));
     let both = [&ours[..], &theirs[..]].concat();
     let takes = |when: &When| spelled(when).iter().all(|matcher| both.contains(matcher));

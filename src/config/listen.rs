@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const ADDRESS: Kind<ListenAddress> = Kind::Is("an address", A_TEXT, address);
 
 /// Where Tollgate listens, and for whom.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// Where the gRPC services listen.
     pub grpc: ListenAddress,

@@ -40,20 +40,35 @@ impl Config {
     ///
     /// [`ConfigError`] if it cannot be read, is larger than [`SIZE_LIMIT`] or has mistakes in it.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let bytes = read(path).map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
-        if bytes.len() as u64 > SIZE_LIMIT {
-            return Err(ConfigError::TooLarge { path: path.into() });
-        }
+        Self::from_bytes(path, &read(path)?)
+    }
+
+    /// Reads the content of the configuration file `path`.
+    ///
+    /// # Errors
+    ///
+    /// The diagnostics of its mistakes.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        match std::str::from_utf8(&bytes) {
+        match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self::parse(&name, text)?),
-            Err(error) => Err(not_utf8(&name, &bytes, error.valid_up_to()).into()),
+            Err(error) => Err(not_utf8(&name, bytes, error.valid_up_to()).into()),
         }
     }
 }
 
+/// The content of the configuration file `path`.
+///
+/// # Errors
+///
+/// [`ConfigError`] if it cannot be read, or is larger than [`SIZE_LIMIT`].
+pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let bytes = read_most(path).map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
+    if bytes.len() as u64 > SIZE_LIMIT { Err(ConfigError::TooLarge { path: path.into() }) } else { Ok(bytes) }
+}
+
 /// Reads one byte more than is allowed, so that a file which is too large shows.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read_most(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(SIZE_LIMIT + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -10,7 +10,6 @@ use crate::policy::Mode;
 use crate::policy::callers::{Action, CallerRule};
 use crate::policy::facts::Field;
 use crate::policy::when::{Matcher, When};
-use crate::rate::Rate;
 use crate::resolver::{Denial, DenialStatus};
 
 const STATUS: Kind<DenialStatus> =
@@ -114,9 +113,9 @@ fn ceiling(ceiling: &mut Section<'_, '_>) -> Option<Action> {
 /// a request is, not by who makes it, are a warning: they are remembered for the caller, as a token's are.
 pub fn check(section: &mut Section<'_, '_>, rules: &[Placed], without_token: bool) {
     let mut reach = Reach::new("rule", without_token);
-    for placed @ Placed { rule, span } in rules {
+    for Placed { rule, span } in rules {
         reach.visit(section, &rule.when, *span, rule.action.ends() && rule.mode == Mode::Enforce);
-        if !rates(placed).is_empty() && rule.when.asks(&is_about_request) {
+        if !rule.action.rates().is_empty() && rule.when.asks(&is_about_request) {
             let cause = "the rates of this rule go on applying to the caller's other requests".to_owned();
             let hint = "a caller's rates are remembered for twice their window, whichever request brought them: ask for who \
                         the caller is (principal, claims), or expect it";
@@ -143,13 +142,5 @@ pub fn refuse_principal(section: &mut Section<'_, '_>, when: &When, span: Span) 
     if when.asks(&|matcher| matcher.field() == Some(&Field::Principal)) {
         let cause = "this asks for the principal, which `token.principal` makes of several claims".to_owned();
         section.reject::<()>(span, cause, "ask for each of these claims: `claim.sub`, `claim.iss`".into());
-    }
-}
-
-/// The rates that a rule holds callers to.
-pub fn rates(placed: &Placed) -> &[Rate] {
-    match &placed.rule.action {
-        Action::Override(rates) | Action::Vouch(rates) | Action::Ceiling { rates, .. } => rates,
-        _ => &[],
     }
 }

@@ -17,8 +17,6 @@ use crate::answer::QuotaHeaders;
 use crate::path::EncodedSlash;
 use crate::policy::callers::CallerRules;
 use crate::policy::costs::Costs;
-use crate::policy::counts::Counts;
-use crate::policy::crowd::Crowd;
 use crate::policy::{MissingToken, Mode, Policy};
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,8 +113,8 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
             .collect(),
         outcome_timeout: outcome_timeout?,
         tells_quotas: response.quota_headers != QuotaHeaders::Off,
-        counts: Counts::default(),
-        crowd: Crowd::default(),
+        counts: Arc::default(),
+        crowd: Arc::default(),
     };
     let (listen, shutdown, log) = (listen?, shutdown?, log?);
     Some(Config {

@@ -78,8 +78,8 @@ impl<'t> Decision<'t> {
     }
 
     /// The same, with what the outcome of the request will be told by.
-    pub(crate) fn with_reservation(self, reservation: Option<String>) -> Self {
-        Self { reservation, ..self }
+    pub(crate) fn with_reservation(self, reservation: String) -> Self {
+        Self { reservation: Some(reservation), ..self }
     }
 
     /// The same, with the lockouts that the request engaged.

@@ -1,11 +1,11 @@
 //! The limits with their tables: what they charge a request, at entry, with the caller's rates, and by its outcome.
 
 use crate::decision::Verdict;
-use crate::policy::Mode;
 use crate::policy::facts::Facts;
 use crate::policy::limits::{ChargeAt, Limit};
 use crate::policy::outcomes::Outcome;
 use crate::policy::scope::Lack;
+use crate::policy::{Mode, Policy};
 use crate::store::group::{Attempt, Charge, Wider};
 use crate::store::key::{Key, KeySpace};
 use crate::store::limit::{LimitTable, TableCounts};
@@ -73,9 +73,18 @@ impl Bill<'_> {
 }
 
 impl Limits {
-    /// Full allowances for every limit.
-    pub fn new(limits: &[Limit], ipv6_prefix: u8, tells: bool) -> Self {
-        Self { limits: limits.iter().map(Built::new).collect(), ipv6_prefix, tells }
+    /// The limits of `policy`. Those that were there before, by their names, keep what was spent.
+    pub fn new(policy: &Policy, before: Option<(&Self, Moment)>) -> Self {
+        let (ipv6_prefix, tells) = (policy.client.ipv6_prefix, policy.tells_quotas);
+        let build = |limit: &Limit| {
+            let of_same_name = |built: &&Built| built.limit.name == limit.name;
+            let kept = before.and_then(|(limits, now)| {
+                let before = limits.limits.iter().find(of_same_name)?;
+                before.succeeded(limit, limits.ipv6_prefix == ipv6_prefix, now)
+            });
+            kept.unwrap_or_else(|| Built::new(limit))
+        };
+        Self { limits: policy.limits.iter().map(build).collect(), ipv6_prefix, tells }
     }
 
     /// What limits charge a request that costs `cost`. A preflight is charged by those that count by client alone.
@@ -155,8 +164,27 @@ impl Limits {
 
 impl Built {
     fn new(limit: &Limit) -> Self {
-        let meter = if limit.is_fixed { Meter::fixed(limit.rate) } else { Meter::rolling(limit.rate, limit.burst) };
-        let table = LimitTable::new(meter, limit.max_keys, limit.when_full);
+        let table = LimitTable::new(meter(limit), limit.max_keys, limit.when_full);
         Self { space: KeySpace::new(&limit.name), table, limit: limit.clone() }
     }
+
+    /// The same limit as the file has it now, with what was spent; none, if what was spent means nothing to it, since it
+    /// counts by something else or in other windows. What is owed is no more than a request can owe at the new rate.
+    fn succeeded(&self, limit: &Limit, same_networks: bool, now: Moment) -> Option<Self> {
+        let same_key = self.limit.scope.key == limit.scope.key && (same_networks || !limit.scope.counts_clients());
+        let same_windows =
+            self.limit.is_fixed == limit.is_fixed && (!limit.is_fixed || self.limit.rate.nanos() == limit.rate.nanos());
+        if !same_key || !same_windows {
+            return None;
+        }
+        let table = self.table.succeeded(meter(limit), limit.max_keys, limit.when_full);
+        if (self.limit.rate, self.limit.burst) != (limit.rate, limit.burst) {
+            table.clamp(now);
+        }
+        Some(Self { space: self.space.clone(), table, limit: limit.clone() })
+    }
+}
+
+fn meter(limit: &Limit) -> Meter {
+    if limit.is_fixed { Meter::fixed(limit.rate) } else { Meter::rolling(limit.rate, limit.burst) }
 }

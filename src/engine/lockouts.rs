@@ -5,7 +5,7 @@ use crate::decision::{Engaged, Taken, Verdict};
 use crate::policy::facts::Facts;
 use crate::policy::lockouts::{self, Lockout};
 use crate::policy::outcomes::{Effect, Outcome};
-use crate::policy::{Mode, scope};
+use crate::policy::{Mode, Policy, scope};
 use crate::store::fixed_window::FixedWindow;
 use crate::store::group::{self, Attempt, Group, Struck};
 use crate::store::key::KeySpace;
@@ -29,9 +29,18 @@ struct Built {
 }
 
 impl Lockouts {
-    /// No strikes for any lockout.
-    pub fn new(lockouts: &[Lockout], ipv6_prefix: u8) -> Self {
-        Self { lockouts: lockouts.iter().map(Built::new).collect(), ipv6_prefix }
+    /// The lockouts of `policy`. Those that were there before, by their names, keep their strikes, and a lockout that is
+    /// engaged lasts as long as was told.
+    pub fn new(policy: &Policy, before: Option<&Self>) -> Self {
+        let ipv6_prefix = policy.client.ipv6_prefix;
+        let build = |lockout: &Lockout| {
+            let kept = before.and_then(|before| {
+                let built = before.lockouts.iter().find(|built| built.lockout.name == lockout.name)?;
+                built.succeeded(lockout, before.ipv6_prefix == ipv6_prefix)
+            });
+            kept.unwrap_or_else(|| Built::new(lockout))
+        };
+        Self { lockouts: policy.lockouts.iter().map(build).collect(), ipv6_prefix }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -117,13 +126,22 @@ impl Lockouts {
 
 impl Built {
     fn new(lockout: &Lockout) -> Self {
-        let length = u64::try_from(lockout.window.as_nanos()).unwrap_or(u64::MAX);
-        let window = match lockout.is_fixed {
-            true => Window::Fixed(FixedWindow::new(lockout.threshold.into(), length), length),
-            false => Window::Rolling(length),
-        };
         let table = StrikeTable::new(lockout.threshold, lockout.max_keys);
-        Self { space: KeySpace::new(&lockout.name), table, window, lockout: lockout.clone() }
+        Self { space: KeySpace::new(&lockout.name), table, window: window(lockout), lockout: lockout.clone() }
+    }
+
+    /// The same lockout as the file has it now, with its strikes; none, if these mean nothing to it, since it counts by
+    /// something else or in other windows.
+    fn succeeded(&self, lockout: &Lockout, same_networks: bool) -> Option<Self> {
+        let (ours, theirs) = (&self.lockout, lockout);
+        let same_key = ours.scope.key == theirs.scope.key && (same_networks || !theirs.scope.counts_clients());
+        let same_windows = ours.is_fixed == theirs.is_fixed && (!theirs.is_fixed || ours.window == theirs.window);
+        (same_key && same_windows && ours.is_provisional == theirs.is_provisional).then(|| Self {
+            space: self.space.clone(),
+            table: self.table.succeeded(lockout.threshold, lockout.max_keys),
+            window: window(lockout),
+            lockout: lockout.clone(),
+        })
     }
 
     /// The attempt that a request is, if the lockout is for it.
@@ -153,5 +171,13 @@ impl Built {
             window: self.lockout.window,
             is_observed: self.lockout.mode == Mode::Observe,
         }
+    }
+}
+
+fn window(lockout: &Lockout) -> Window {
+    let length = u64::try_from(lockout.window.as_nanos()).unwrap_or(u64::MAX);
+    match lockout.is_fixed {
+        true => Window::Fixed(FixedWindow::new(lockout.threshold.into(), length), length),
+        false => Window::Rolling(length),
     }
 }

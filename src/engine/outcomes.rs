@@ -120,7 +120,7 @@ impl OutcomeCounts {
 impl Engine {
     /// Does what rules ask for now that the outcome of a request is known.
     pub fn settle(&self, reservation: &str, outcome: &Outcome<'_>) -> Settlement {
-        let opened = match self.reservations.open(reservation, self.limiter.clock().now()) {
+        let opened = match self.outcomes.reservations.open(reservation, self.limiter.clock().now()) {
             Ok(opened) => opened,
             Err(refused) => return self.not_honoured(refused.into()),
         };
@@ -140,7 +140,7 @@ impl Engine {
                     Some(false) => Settled::Uncharged,
                 },
             };
-            self.outcomes.note(settled);
+            self.outcomes.counts.note(settled);
             settlement.rules.push((rule, settled));
         }
         settlement
@@ -152,7 +152,7 @@ impl Engine {
     }
 
     fn not_honoured(&self, settled: Settled) -> Settlement {
-        self.outcomes.note(settled);
+        self.outcomes.counts.note(settled);
         Settlement { refused: Some(settled), ..Settlement::default() }
     }
 }

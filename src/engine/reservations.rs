@@ -1,6 +1,6 @@
 //! Reservations: what a request carries through Envoy, so that its outcome can be told to the rules that wait for it.
 //!
-//! A reservation needs no table. It says itself which rules wait, for which key and which strike, and when it was made; a
+//! A reservation needs no table. It says itself which rules wait, for which key which strike, and until when; a
 //! message authentication code (HMAC-SHA-256 under a secret of this process) keeps others from making one. What was settled
 //! is known for as long as a reservation lives, so that none counts twice.
 
@@ -29,8 +29,8 @@ pub struct Reservations {
     instance: [u8; 8],
     secret: hmac::Key,
     next: AtomicU64,
-    /// In nanoseconds.
-    timeout: u64,
+    /// The longest time that one was good for, in nanoseconds.
+    longest: AtomicU64,
     settled: Mutex<Settled>,
 }
 
@@ -38,7 +38,7 @@ pub struct Reservations {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
     number: u64,
-    made: u64,
+    until: u64,
     /// Whether the request is a gRPC call.
     pub is_grpc: bool,
     pub holds: Holds,
@@ -75,24 +75,22 @@ struct Settled {
     turned: u64,
 }
 
-impl Reservations {
-    /// Reservations that are good for `timeout`.
-    pub(crate) fn new(timeout: Duration) -> Self {
+impl Default for Reservations {
+    fn default() -> Self {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret());
         let mut instance = [0; 8];
         instance.copy_from_slice(&hmac::sign(&secret, b"instance").as_ref()[..8]);
-        Self {
-            instance,
-            secret,
-            next: AtomicU64::new(0),
-            timeout: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
-            settled: Mutex::default(),
-        }
+        Self { instance, secret, next: AtomicU64::new(0), longest: AtomicU64::new(0), settled: Mutex::default() }
     }
+}
 
-    /// The text of a reservation that is made at `now`.
-    pub(crate) fn make(&self, now: Now, is_grpc: bool, holds: Holds) -> String {
-        let reservation = Reservation { number: self.next.fetch_add(1, Relaxed), made: now.nanos(), is_grpc, holds };
+impl Reservations {
+    /// The text of a reservation that is good for `timeout` from `now` on.
+    pub(crate) fn make(&self, now: Now, timeout: Duration, is_grpc: bool, holds: Holds) -> String {
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.longest.fetch_max(timeout, Relaxed);
+        let until = now.nanos().saturating_add(timeout);
+        let reservation = Reservation { number: self.next.fetch_add(1, Relaxed), until, is_grpc, holds };
         let mut bytes = vec![FORM];
         bytes.extend_from_slice(&self.instance);
         reservation.write(&mut bytes);
@@ -117,11 +115,15 @@ impl Reservations {
         hmac::verify(&self.secret, signed, code).map_err(|_| Refused::Forged)?;
         let reservation = Reservation::read(body).ok_or(Refused::Forged)?;
         let now = now.nanos();
-        if now.saturating_sub(reservation.made) > self.timeout {
+        if now > reservation.until {
             return Err(Refused::Late);
         }
         let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-        if settled.add(reservation.number, now, self.timeout) { Ok(reservation) } else { Err(Refused::Repeated) }
+        if settled.add(reservation.number, now, self.longest.load(Relaxed)) {
+            Ok(reservation)
+        } else {
+            Err(Refused::Repeated)
+        }
     }
 }
 
@@ -139,7 +141,7 @@ impl Settled {
 impl Reservation {
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.number.to_le_bytes());
-        bytes.extend_from_slice(&self.made.to_le_bytes());
+        bytes.extend_from_slice(&self.until.to_le_bytes());
         bytes.push(self.is_grpc.into());
         for (rule, hold) in &self.holds {
             // The name of a rule has at most 64 bytes.
@@ -163,7 +165,7 @@ impl Reservation {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut rest = Rest(bytes);
-        let (number, made, is_grpc) = (rest.number()?, rest.number()?, rest.byte()? != 0);
+        let (number, until, is_grpc) = (rest.number()?, rest.number()?, rest.byte()? != 0);
         let mut holds = Holds::new();
         while !rest.0.is_empty() {
             let length = rest.byte()?;
@@ -176,7 +178,7 @@ impl Reservation {
             };
             holds.push((rule, hold));
         }
-        Some(Self { number, made, is_grpc, holds })
+        Some(Self { number, until, is_grpc, holds })
     }
 }
 

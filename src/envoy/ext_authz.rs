@@ -2,11 +2,13 @@
 //! the requests that went on.
 
 use crate::answer::{Answer, ResponseRules};
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::wire::Unreadable;
 use crate::envoy::{access_log, check_request};
 use crate::telemetry::Telemetry;
+use crate::time::Clock;
 use tonic::Code;
 
 /// All that a Check needs.
@@ -20,6 +22,23 @@ pub struct ExtAuthz {
 }
 
 impl ExtAuthz {
+    /// What answers Checks by `config`.
+    pub fn new(config: Config, clock: impl Clock + 'static) -> Self {
+        let Config { token, prefixes, policy, response, log, .. } = config;
+        Self { engine: Engine::new(token, prefixes, policy, clock), response, telemetry: Telemetry::new(log.principal) }
+    }
+
+    /// What answers Checks by another configuration, and goes on with the state of this one.
+    #[must_use]
+    pub fn succeeded(&self, config: Config) -> Self {
+        let Config { token, prefixes, policy, response, log, .. } = config;
+        Self {
+            engine: self.engine.succeeded(token, prefixes, policy),
+            response,
+            telemetry: self.telemetry.succeeded(log.principal),
+        }
+    }
+
     /// Answers one Check, whose CheckRequest is `message`. `metadata` gives the gRPC metadata that came with it.
     ///
     /// # Errors

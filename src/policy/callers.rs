@@ -7,6 +7,7 @@ use super::when::When;
 use crate::held::{HeldRate, Rates};
 use crate::rate::Rate;
 use crate::resolver::{DefaultResolver, Denial, Resolver};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The caller rules of a deployment.
@@ -75,6 +76,12 @@ impl CallerRules {
         self.rules.iter().any(|rule| rule.mode == Mode::Observe)
     }
 
+    /// The rates that rules of this mode hold callers to.
+    pub fn rates(&self, mode: Mode) -> HashSet<Rate> {
+        let rules = self.rules.iter().filter(|rule| rule.mode == mode);
+        rules.flat_map(|rule| rule.action.rates()).copied().collect()
+    }
+
     /// The rules that apply to a request, in order.
     fn applying<'s>(&'s self, facts: &Facts<'_>) -> impl Iterator<Item = &'s CallerRule> {
         let candidates = self.index.candidates(facts);
@@ -83,6 +90,14 @@ impl CallerRules {
 }
 
 impl Action {
+    /// The rates that it holds callers to.
+    pub fn rates(&self) -> &[Rate] {
+        match self {
+            Self::Override(rates) | Self::Vouch(rates) | Self::Ceiling { rates, .. } => rates,
+            Self::Deny(_) | Self::AllowNothing | Self::Unrestricted | Self::RequireRate(_) => &[],
+        }
+    }
+
     /// Whether no rule after it is asked.
     pub fn ends(&self) -> bool {
         matches!(self, Self::Deny(_) | Self::AllowNothing | Self::Override(_) | Self::Unrestricted)

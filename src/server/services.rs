@@ -2,7 +2,7 @@
 
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::codec::{CheckCodec, LogCodec};
-use crate::envoy::ext_authz::ExtAuthz;
+use crate::reload::Live;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -67,18 +67,18 @@ impl Drop for Flight {
 
 /// `Authorization/Check`.
 #[derive(Clone)]
-struct Check(Arc<ExtAuthz>);
+struct Check(Arc<Live>);
 
 /// `AccessLogService/StreamAccessLogs`.
 #[derive(Clone)]
 struct Logs {
-    ext_authz: Arc<ExtAuthz>,
+    live: Arc<Live>,
     stopped: watch::Receiver<()>,
 }
 
 impl Services {
-    /// The services of `ext_authz`, beside `health`. `stopped` is closed when the process stops.
-    pub fn new(ext_authz: Arc<ExtAuthz>, health: HealthServer<impl Health>, stopped: watch::Receiver<()>) -> Self {
+    /// The services of what is `live`, beside `health`. `stopped` is closed when the process stops.
+    pub fn new(live: Arc<Live>, health: HealthServer<impl Health>, stopped: watch::Receiver<()>) -> Self {
         let health = move |request| -> BoxFuture<_> {
             let mut health = health.clone();
             Box::pin(async move {
@@ -86,8 +86,8 @@ impl Services {
                 response
             })
         };
-        let logs = Logs { ext_authz: Arc::clone(&ext_authz), stopped };
-        Self { in_flight: InFlight::default(), check: Check(ext_authz), logs, health: Arc::new(health) }
+        let logs = Logs { live: Arc::clone(&live), stopped };
+        Self { in_flight: InFlight::default(), check: Check(live), logs, health: Arc::new(health) }
     }
 
     /// The same services, with a count of requests in flight of their own.
@@ -145,7 +145,7 @@ impl UnaryService<Bytes> for Check {
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let answered = catch_unwind(AssertUnwindSafe(|| {
             let metadata = |key: &str| request.metadata().get(key).map(|value| value.as_bytes());
-            self.0.check(request.get_ref(), metadata)
+            self.0.load().check(request.get_ref(), metadata)
         }));
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),
@@ -163,23 +163,23 @@ impl ClientStreamingService<Bytes> for Logs {
     type Future = BoxFuture<Result<Response<()>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
-        let Self { ext_authz, mut stopped } = self.clone();
+        let Self { live, mut stopped } = self.clone();
         Box::pin(async move {
             let mut messages = request.into_inner();
             // Envoy never ends a stream by itself, so that it would hold up every stop.
             let stop = async { while stopped.changed().await.is_ok() {} };
             tokio::select! {
                 () = stop => Ok(Response::new(())),
-                ended = take_in(&ext_authz, &mut messages) => ended.map(Response::new),
+                ended = take_in(&live, &mut messages) => ended.map(Response::new),
             }
         })
     }
 }
 
 /// Takes in access logs until the stream ends. A message that cannot be read does not end it.
-async fn take_in(ext_authz: &ExtAuthz, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
+async fn take_in(live: &Live, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
     while let Some(message) = messages.message().await? {
-        match catch_unwind(AssertUnwindSafe(|| ext_authz.log(&message))) {
+        match catch_unwind(AssertUnwindSafe(|| live.load().log(&message))) {
             Ok(Ok(())) => {}
             Ok(Err(unreadable)) => tracing::warn!(error = %unreadable, "a message of an access log cannot be read"),
             Err(_) => return Err(Status::internal("the access log failed")),

@@ -1,11 +1,14 @@
 //! One caller's allowances: created, remembered, weighed together, taken all or none.
 
 use crate::decision::{By, Refused, Taken};
+use crate::plan::Presented;
 use crate::rate::Rate;
 use crate::store::gcra::{Fit, Terms, debt};
 use crate::store::key::Key;
 use crate::time::Now;
 use smallvec::SmallVec;
+#[cfg(feature = "server")]
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// A caller that has state. Two allowances stay within the table's entry.
@@ -22,8 +25,30 @@ struct State {
     rate: Rate,
     /// When it is full again.
     tat: u64,
-    /// When a request was last held to it by its own token.
-    seen: u64,
+    seen: Seen,
+}
+
+/// When a request last brought a rate, and what did: its token, or the policy. Moments take 63 bits, so one tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen(u64);
+
+impl Seen {
+    const OF_POLICY: u64 = 1 << 63;
+
+    /// The policy brought it, and no longer does.
+    const GONE: Self = Self(u64::MAX);
+
+    fn new(now: u64, is_of_token: bool) -> Self {
+        Self(if is_of_token { now } else { now | Self::OF_POLICY })
+    }
+
+    fn at(self) -> u64 {
+        self.0 & !Self::OF_POLICY
+    }
+
+    fn is_of_policy(self) -> bool {
+        self.0 & Self::OF_POLICY != 0
+    }
 }
 
 /// One allowance of a caller, as [`Limiter::allowances`](crate::Limiter::allowances) shows it.
@@ -48,8 +73,8 @@ impl Caller {
     }
 
     /// Takes `cost` units of each allowance that applies, or of none. No two of `presented` are alike.
-    pub(crate) fn take(&mut self, presented: &[Rate], cost: u64, now: Now) -> Taken {
-        self.present(presented, now.nanos());
+    pub(crate) fn take(&mut self, presented: &[Presented], cost: u64, now: Now) -> Taken {
+        self.present(presented, now);
         self.allowances.retain(|state| !state.is_expired(now));
         let refused = self.longest_wait(cost, now);
         if refused.is_none() {
@@ -62,17 +87,28 @@ impl Caller {
         self.allowances.iter().map(|state| state.look(now)).collect()
     }
 
+    /// Forgets the rates that the policy brought, but for those to keep.
+    #[cfg(feature = "server")]
+    pub(crate) fn forget_policy_rates(&mut self, now: Now, keep: &HashSet<Rate>) {
+        let goes = |state: &&mut State| state.seen.is_of_policy() && !keep.contains(&state.rate);
+        self.allowances.iter_mut().filter(goes).for_each(|state| state.seen = Seen::GONE);
+        self.allowances.retain(|state| !state.is_expired(now));
+    }
+
     pub(crate) fn is_expired(&self, now: Now) -> bool {
         self.allowances.iter().all(|state| state.is_expired(now))
     }
 
     /// Remembers the `presented` rates from now on; the allowance of a new one is full.
-    fn present(&mut self, presented: &[Rate], now: u64) {
+    fn present(&mut self, presented: &[Presented], now: Now) {
         let known = self.allowances.len();
-        for &rate in presented {
+        for &Presented { rate, is_of_token } in presented {
             match self.allowances[..known].binary_search_by_key(&rate, |state| state.rate) {
-                Ok(at) => self.allowances[at].seen = self.allowances[at].seen.max(now),
-                Err(_) => self.allowances.push(State { rate, tat: now, seen: now }),
+                Ok(at) => self.allowances[at].present(is_of_token, now),
+                Err(_) => {
+                    let seen = Seen::new(now.nanos(), is_of_token);
+                    self.allowances.push(State { rate, tat: now.nanos(), seen });
+                }
             }
         }
         if self.allowances.len() > known {
@@ -109,9 +145,20 @@ impl State {
         self.tat = Terms::of(self.rate).take(self.tat, now.nanos(), cost);
     }
 
+    /// Brought once more. What a token brought is a token's as long as it is remembered.
+    fn present(&mut self, is_of_token: bool, now: Now) {
+        let is_of_token = is_of_token || !self.seen.is_of_policy() && !self.is_forgotten(now);
+        let before = if self.is_gone() { 0 } else { self.seen.at() };
+        self.seen = Seen::new(before.max(now.nanos()), is_of_token);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.seen == Seen::GONE
+    }
+
     /// Not presented for more than twice its window.
     fn is_forgotten(&self, now: Now) -> bool {
-        now.nanos().saturating_sub(self.seen) > self.rate.nanos() * 2
+        self.is_gone() || now.nanos().saturating_sub(self.seen.at()) > self.rate.nanos() * 2
     }
 
     /// Forgotten and full: worth no more than an allowance that does not exist.

@@ -29,7 +29,7 @@ use std::num::NonZeroU64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     interval: u64,
-    tolerance: u64,
+    pub tolerance: u64,
 }
 
 /// Whether a request fits into an allowance.

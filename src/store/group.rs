@@ -5,6 +5,7 @@
 //! until it is decided.
 
 use crate::decision::{By, Quota, Refused, Taken};
+use crate::plan::Presented;
 use crate::rate::Rate;
 use crate::store::gcra::Fit;
 use crate::store::key::{Key, KeySpace};
@@ -85,7 +86,7 @@ pub(crate) struct Group<'g> {
 pub(crate) struct CallerCharge<'l> {
     pub callers: &'l MemoryStore,
     pub key: Key,
-    pub rates: &'l [Rate],
+    pub rates: &'l [Presented],
     pub cost: u64,
 }
 

@@ -6,10 +6,12 @@
 
 use crate::store::key::Key;
 use crate::store::meter::{Level, Meter, Moment};
+#[cfg(feature = "server")]
+use crate::store::swept::change_all;
 use crate::store::swept::{Keyed, Swept, lock, trim};
 use hashbrown::hash_table::Entry as Slot;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most shards of a table, and the fewest keys that make another shard worth it.
 const SHARDS: usize = 64;
@@ -32,11 +34,17 @@ pub enum WhenFull {
     Refuse,
 }
 
-/// The allowances of one limit.
+/// The allowances of one limit, and how it counts. Several may be of one limit: that of the live policy, and that of the
+/// one before it while a request is still judged by it.
 pub(crate) struct LimitTable {
     pub meter: Meter,
     max_keys: usize,
     when_full: WhenFull,
+    contents: Arc<Contents>,
+}
+
+/// What a table holds, and has come through.
+struct Contents {
     shards: Box<[Mutex<Table>]>,
     overflow: Mutex<Table>,
     /// Keys in all shards, those that a request has reserved room for included.
@@ -105,15 +113,26 @@ enum Room<'l> {
 impl LimitTable {
     pub(crate) fn new(meter: Meter, max_keys: usize, when_full: WhenFull) -> Self {
         let shards = (max_keys / KEYS_A_SHARD).clamp(1, SHARDS);
-        Self {
-            meter,
-            max_keys,
-            when_full,
+        let contents = Contents {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             overflow: Mutex::default(),
             live: AtomicUsize::new(0),
             counts: Counts::default(),
-        }
+        };
+        Self { meter, max_keys, when_full, contents: Arc::new(contents) }
+    }
+
+    /// The same allowances, counted in another way.
+    #[cfg(feature = "server")]
+    pub(crate) fn succeeded(&self, meter: Meter, max_keys: usize, when_full: WhenFull) -> Self {
+        Self { meter, max_keys, when_full, contents: Arc::clone(&self.contents) }
+    }
+
+    /// Lets no allowance owe more than a request can: after a change of the rate.
+    #[cfg(feature = "server")]
+    pub(crate) fn clamp(&self, now: Moment) {
+        let clamp = |entry: &mut Entry| entry.level = self.meter.clamp(entry.level, now);
+        self.contents.shards.iter().chain([&self.contents.overflow]).for_each(|table| change_all(table, clamp));
     }
 
     /// Locks the place of `key`. A key that is not known finds room for itself; where there is none it goes by
@@ -133,7 +152,7 @@ impl LimitTable {
                 Place { limit: self, key, room: Room::Taken(table), level: Level::default() }
             }
             WhenFull::Refuse => {
-                self.counts.refused.fetch_add(1, Relaxed);
+                self.contents.counts.refused.fetch_add(1, Relaxed);
                 Place { limit: self, key, room: Room::None, level: Level::default() }
             }
             WhenFull::Overflow | WhenFull::Evict => {
@@ -146,8 +165,9 @@ impl LimitTable {
     /// The level of `key`, without a place for it: where there is no room for it, of what it would share.
     pub(crate) fn look(&self, key: Key, wider: impl FnOnce() -> Key) -> Place<'_> {
         let known = self.lock(key).level(key);
-        let shares =
-            known.is_none() && self.when_full == WhenFull::Overflow && self.live.load(Relaxed) >= self.max_keys;
+        let shares = known.is_none()
+            && self.when_full == WhenFull::Overflow
+            && self.contents.live.load(Relaxed) >= self.max_keys;
         let level = if shares { self.shared(&self.lock_overflow(), wider()).1 } else { known.unwrap_or_default() };
         Place { limit: self, key, room: Room::Unasked, level }
     }
@@ -161,7 +181,7 @@ impl LimitTable {
 
     /// The allowance that `key` shares with others of its wider network.
     fn share(&self, key: Key, wider: Key, now: Moment) -> Place<'_> {
-        self.counts.overflowed.fetch_add(1, Relaxed);
+        self.contents.counts.overflowed.fetch_add(1, Relaxed);
         let mut overflow = self.lock_overflow();
         if overflow.level(wider).is_none() && overflow.entries.len() >= self.most_shared() {
             overflow.reclaim(&self.meter, now);
@@ -184,28 +204,28 @@ impl LimitTable {
     }
 
     fn reserve(&self) -> bool {
-        self.live.fetch_update(Relaxed, Relaxed, |live| (live < self.max_keys).then_some(live + 1)).is_ok()
+        self.contents.live.fetch_update(Relaxed, Relaxed, |live| (live < self.max_keys).then_some(live + 1)).is_ok()
     }
 
     fn reclaim(&self, table: &mut Table, now: Moment) -> bool {
         let found = table.reclaim(&self.meter, now);
-        self.counts.evicted.fetch_add(found.into(), Relaxed);
+        self.contents.counts.evicted.fetch_add(found.into(), Relaxed);
         found
     }
 
     /// Drops allowances that are full, holding a lock for a few buckets at a time.
     pub(crate) fn trim(&self, now: Moment) {
         let is_full = |entry: &Entry| self.meter.is_full(entry.level, now);
-        for shard in &self.shards {
-            self.live.fetch_sub(trim(shard, is_full), Relaxed);
+        for shard in &self.contents.shards {
+            self.contents.live.fetch_sub(trim(shard, is_full), Relaxed);
         }
-        trim(&self.overflow, is_full);
+        trim(&self.contents.overflow, is_full);
     }
 
     pub(crate) fn counts(&self) -> TableCounts {
-        let Counts { evicted, forgiven, overflowed, refused } = &self.counts;
+        let Counts { evicted, forgiven, overflowed, refused } = &self.contents.counts;
         TableCounts {
-            live: self.live.load(Relaxed),
+            live: self.contents.live.load(Relaxed),
             evicted: evicted.load(Relaxed),
             forgiven: forgiven.load(Relaxed),
             overflowed: overflowed.load(Relaxed),
@@ -215,11 +235,11 @@ impl LimitTable {
     }
 
     fn lock(&self, key: Key) -> MutexGuard<'_, Table> {
-        lock(&self.shards[key.part(self.shards.len())])
+        lock(&self.contents.shards[key.part(self.contents.shards.len())])
     }
 
     fn lock_overflow(&self) -> MutexGuard<'_, Table> {
-        lock(&self.overflow)
+        lock(&self.contents.overflow)
     }
 }
 
@@ -249,7 +269,7 @@ impl Table {
         let oldest = oldest.or_else(|| (0..buckets).find(|bucket| seen(bucket).is_some()));
         if let Some(Ok(entry)) = oldest.map(|bucket| self.entries.get_bucket_entry(bucket)) {
             entry.remove();
-            limit.counts.forgiven.fetch_add(1, Relaxed);
+            limit.contents.counts.forgiven.fetch_add(1, Relaxed);
         }
     }
 
@@ -287,7 +307,7 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if let Room::Reserved(_) = self.room {
-            self.limit.live.fetch_sub(1, Relaxed);
+            self.limit.contents.live.fetch_sub(1, Relaxed);
         }
     }
 }

@@ -5,11 +5,17 @@
 //! constant factor larger than what lives in it, and no request waits for a scan.
 
 use crate::decision::Taken;
+use crate::plan::Presented;
+#[cfg(feature = "server")]
 use crate::rate::Rate;
 use crate::store::caller::{Allowance, Caller};
 use crate::store::key::Key;
+#[cfg(feature = "server")]
+use crate::store::swept::change_all;
 use crate::store::swept::{Keyed, Swept, lock, trim};
 use crate::time::Clock;
+#[cfg(feature = "server")]
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
 /// Enough that a shard of a million callers holds a thousand, so that its growth is no pause to speak of.
@@ -41,7 +47,7 @@ impl MemoryStore {
 
     /// Takes `cost` units of every rate that applies to the caller, or of none. The clock is read under the
     /// caller's lock, so that a caller's requests are judged in the order of their times.
-    pub(crate) fn take(&self, key: Key, rates: &[Rate], cost: u64, clock: &dyn Clock) -> Taken {
+    pub(crate) fn take(&self, key: Key, rates: &[Presented], cost: u64, clock: &dyn Clock) -> Taken {
         let mut table = self.lock(key);
         let (now, known) = (clock.now(), table.entries.len());
         let taken = table.entry(key).or_insert_with(|| Caller::new(key)).into_mut().take(rates, cost, now);
@@ -53,7 +59,7 @@ impl MemoryStore {
 
     /// How `cost` units of every rate that applies to the caller would fit, without touching anything.
     #[cfg(feature = "server")]
-    pub(crate) fn weigh(&self, key: Key, rates: &[Rate], cost: u64, clock: &dyn Clock) -> Taken {
+    pub(crate) fn weigh(&self, key: Key, rates: &[Presented], cost: u64, clock: &dyn Clock) -> Taken {
         let table = self.lock(key);
         let now = clock.now();
         let mut caller = table.find(key).map_or_else(|| Caller::new(key), Caller::clone);
@@ -65,6 +71,15 @@ impl MemoryStore {
         let table = self.lock(key);
         let now = clock.now();
         table.find(key).map_or_else(Vec::new, |caller| caller.look(now))
+    }
+
+    /// Forgets the rates that a policy brought, but for those to keep.
+    #[cfg(feature = "server")]
+    pub(crate) fn forget_policy_rates(&self, clock: &dyn Clock, keep: &HashSet<Rate>) {
+        for shard in &self.shards {
+            let now = clock.now();
+            change_all(&shard.0, |caller| caller.forget_policy_rates(now, keep));
+        }
     }
 
     /// The callers that have state.

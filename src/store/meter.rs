@@ -76,6 +76,17 @@ impl Meter {
         }
     }
 
+    /// The level, owing no more than a full allowance holds.
+    #[cfg(feature = "server")]
+    pub(crate) fn clamp(&self, level: Level, now: Moment) -> Level {
+        match self {
+            Self::Rolling { terms, .. } => {
+                Level { at: level.at.min(now.monotonic.saturating_add(terms.tolerance)), ..level }
+            }
+            Self::Fixed(_) => level,
+        }
+    }
+
     /// Whether it is worth no more than an allowance that does not exist.
     pub(crate) fn is_full(&self, level: Level, now: Moment) -> bool {
         match self {

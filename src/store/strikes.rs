@@ -18,12 +18,18 @@ use crate::store::ranks::Ranks;
 use crate::store::swept::Keyed;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The strikes of many keys. Time is in nanoseconds.
+/// The strikes of many keys, and when they lock. Several may be of one lockout: that of the live policy, and that of the one
+/// before it while a request is still judged by it. Time is in nanoseconds.
 pub(crate) struct StrikeTable {
     threshold: u32,
     max_keys: usize,
+    contents: Arc<Contents>,
+}
+
+/// What a table holds, and has come through.
+struct Contents {
     strikes: Mutex<Strikes>,
     forgiven: AtomicU64,
     turned_away: AtomicU64,
@@ -131,18 +137,23 @@ impl Entry {
 impl StrikeTable {
     /// A table of at most `max_keys` keys, each locked by `threshold` strikes. Both are at least 1.
     pub(crate) fn new(threshold: u32, max_keys: usize) -> Self {
-        Self {
-            threshold,
-            max_keys,
+        let contents = Contents {
             strikes: Mutex::new(Strikes { keys: Ranks::new(max_keys), generation: 0 }),
             forgiven: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
-        }
+        };
+        Self { threshold, max_keys, contents: Arc::new(contents) }
+    }
+
+    /// The same strikes, with another threshold and for another number of keys. A key stays locked as long as it was.
+    #[cfg(feature = "server")]
+    pub(crate) fn succeeded(&self, threshold: u32, max_keys: usize) -> Self {
+        Self { threshold, max_keys, contents: Arc::clone(&self.contents) }
     }
 
     /// A panic under the lock leaves an entry whole, so a poisoned table goes on.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Strikes> {
-        self.strikes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.strikes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long `key` is denied, if it is; for a key that finds every place locked, until the first of these is free.
@@ -160,7 +171,7 @@ impl StrikeTable {
         }
         let first = strikes.keys.get(strikes.keys.first(LOCKED)?);
         let wait = NonZeroU64::new(first.until.saturating_sub(span.now)).filter(|_| !first.is_over(span))?;
-        self.turned_away.fetch_add(1, Relaxed);
+        self.contents.turned_away.fetch_add(1, Relaxed);
         Some(wait)
     }
 
@@ -189,7 +200,7 @@ impl StrikeTable {
             && let Some(at) = strikes.to_displace(span)
         {
             let is_over = strikes.keys.get(at).is_over(span);
-            self.forgiven.fetch_add(u64::from(!is_over), Relaxed);
+            self.contents.forgiven.fetch_add(u64::from(!is_over), Relaxed);
             strikes.keys.remove(at);
         }
         strikes.generation += 1;
@@ -284,8 +295,8 @@ impl StrikeTable {
     pub(crate) fn counts(&self) -> StrikeCounts {
         StrikeCounts {
             live: self.lock().keys.len(),
-            forgiven: self.forgiven.load(Relaxed),
-            turned_away: self.turned_away.load(Relaxed),
+            forgiven: self.contents.forgiven.load(Relaxed),
+            turned_away: self.contents.turned_away.load(Relaxed),
         }
     }
 }

@@ -82,3 +82,20 @@ pub(crate) fn trim<T: Keyed>(table: &Mutex<Swept<T>>, is_worthless: impl Fn(&T) 
     lock(table).shrink();
     dropped
 }
+
+/// Changes all entries, holding the lock for a few buckets at a time. A table that grows or shrinks meanwhile is begun again,
+/// so that none is passed over: a change that is made twice has to be as good as one.
+#[cfg(feature = "server")]
+pub(crate) fn change_all<T: Keyed>(table: &Mutex<Swept<T>>, mut change: impl FnMut(&mut T)) {
+    let (mut next, mut buckets) = (0, lock(table).entries.num_buckets());
+    while next < buckets {
+        let mut table = lock(table);
+        if table.entries.num_buckets() != buckets {
+            (next, buckets) = (0, table.entries.num_buckets());
+        }
+        for bucket in next..(next + BATCH).min(buckets) {
+            table.entries.get_bucket_mut(bucket).map(&mut change);
+        }
+        next += BATCH;
+    }
+}

@@ -30,6 +30,7 @@ mod policy;
 mod protocols;
 mod quotas;
 mod rates;
+mod reload;
 mod services;
 mod stops;
 mod warnings;

@@ -46,6 +46,8 @@ mod readme;
 #[cfg(feature = "server")]
 mod reference;
 #[cfg(feature = "server")]
+mod reload;
+#[cfg(feature = "server")]
 mod replay;
 #[cfg(feature = "server")]
 mod scenarios;

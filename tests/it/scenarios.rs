@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::config::Config;
-use tollgate::engine::Engine;
 use tollgate::envoy::ext_authz::ExtAuthz;
-use tollgate::telemetry::Telemetry;
 use tollgate::{ManualClock, Rate};
 
 /// A configuration for the scenario's resolver, if there is one: a rate that is none cannot be written.
@@ -99,11 +97,7 @@ fn through_check() {
 
 fn ext_authz(yaml: &str, clock: Arc<ManualClock>) -> ExtAuthz {
     let config = Config::parse("tollgate.yaml", yaml).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    ExtAuthz {
-        engine: Engine::new(config.token, config.prefixes, config.policy, clock),
-        response: config.response,
-        telemetry: Telemetry::new(config.log.principal),
-    }
+    ExtAuthz::new(config, clock)
 }
 
 fn check_answer(answer: &CheckResponse, step: &Value) {

@@ -8,7 +8,7 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGua
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 /// How often lines that were lost are reported.
 const REPORT: Duration = Duration::from_secs(10);
@@ -17,6 +17,7 @@ const REPORT: Duration = Duration::from_secs(10);
 pub struct Log {
     _writer: WorkerGuard,
     lost: ErrorCounter,
+    level: reload::Handle<Targets, Registry>,
 }
 
 impl Log {
@@ -30,10 +31,16 @@ impl Log {
             LogFormat::Json => Box::new(lines.json().flatten_event(true)),
             LogFormat::Text => Box::new(lines.with_ansi(false)),
         };
-        let ours = Targets::new().with_target("tollgate", level(rules.level));
+        let (ours, level) = reload::Layer::new(ours(rules.level));
         tracing_subscriber::registry().with(lines.with_filter(ours)).init();
         report_panics();
-        Self { _writer: guard, lost }
+        Self { _writer: guard, lost, level }
+    }
+
+    /// Writes what is at this level, or above, from now on.
+    pub fn set_level(&self, level: LogLevel) {
+        // It fails where the subscriber is gone, which lives as long as the process.
+        let _ = self.level.reload(ours(level));
     }
 
     /// Reports lines that were left out, from time to time.
@@ -49,6 +56,11 @@ impl Log {
             }
         }
     }
+}
+
+/// Only Tollgate's own lines.
+fn ours(lowest: LogLevel) -> Targets {
+    Targets::new().with_target("tollgate", level(lowest))
 }
 
 fn level(level: LogLevel) -> LevelFilter {

@@ -9,10 +9,9 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tollgate::config::Config;
-use tollgate::engine::Engine;
 use tollgate::envoy::ext_authz::ExtAuthz;
+use tollgate::reload::Live;
 use tollgate::server::{self, Ends, Stop};
-use tollgate::telemetry::Telemetry;
 use tollgate::{Clock, Now};
 
 /// A clock that stands still, and panics when it is next asked by a worker after it was armed.
@@ -62,16 +61,13 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
     let served = thread::spawn(move || {
         let Ok(config) = Config::parse("test", super::mesh::PLAIN) else { panic!("a good configuration") };
         let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
-        let ext_authz = ExtAuthz {
-            engine: Engine::new(config.token, config.prefixes, config.policy, clock),
-            response: config.response,
-            telemetry: Telemetry::new(config.log.principal),
-        };
+        let address = config.listen.grpc.clone();
+        let live = Arc::new(Live::new(ExtAuthz::new(config, clock)));
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let listener = server::bind(&config.listen.grpc).await.unwrap();
+            let listener = server::bind(&address).await.unwrap();
             bound.send(listener.address().to_string()).unwrap();
             let stop = async { stopped.await.map(|()| Stop::Now).unwrap() };
-            server::run(listener, ext_authz, ends, stop).await.unwrap();
+            server::run(listener, live, ends, stop).await.unwrap();
         });
     });
     (address.recv().unwrap(), stop, served)

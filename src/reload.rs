@@ -1,0 +1,124 @@
+//! The live configuration: one that changes as a whole or not at all, while requests are decided.
+
+pub mod watch;
+
+use crate::config::{Config, ConfigError, LogFormat, Shutdown};
+use crate::config::{Listen, read};
+use crate::envoy::ext_authz::ExtAuthz;
+use arc_swap::{ArcSwap, Guard};
+use aws_lc_rs::digest;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What answers Checks now. Each request asks for it once, and is judged by it alone.
+pub struct Live(ArcSwap<ExtAuthz>);
+
+impl Live {
+    /// What answers Checks from now on.
+    pub fn new(first: ExtAuthz) -> Self {
+        Self(ArcSwap::from_pointee(first))
+    }
+
+    /// What answers Checks now.
+    pub fn load(&self) -> Guard<Arc<ExtAuthz>> {
+        self.0.load()
+    }
+
+    /// Answers by `config` from now on, going on with the state of before. When this returns, no rate that only the earlier
+    /// policy brought applies any more.
+    pub fn replace(&self, config: Config) {
+        let next = self.load().succeeded(config);
+        self.0.store(Arc::new(next));
+        self.load().engine.forget_rates_of_others();
+    }
+}
+
+/// The configuration file, and what was read of it last.
+pub struct Source {
+    path: PathBuf,
+    hash: Hash,
+    started: Started,
+}
+
+/// SHA-256 of a file, of which its name in logs and metrics is the start.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hash([u8; 32]);
+
+/// What only counts when the process starts.
+struct Started {
+    listen: Listen,
+    shutdown: Shutdown,
+    format: LogFormat,
+}
+
+/// A file that was read anew.
+pub struct Changed {
+    /// What it holds, or why that cannot be used.
+    pub config: Result<Config, ConfigError>,
+    /// Sections that differ from those the process was started with, and need a restart.
+    pub needs_restart: Vec<&'static str>,
+}
+
+impl Hash {
+    /// The hash of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+        Self(hash)
+    }
+}
+
+impl std::fmt::Display for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Source {
+    /// Reads the configuration file `path` for the first time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn open(path: &Path) -> Result<(Self, Config), ConfigError> {
+        let bytes = read(path)?;
+        let config = Config::from_bytes(path, &bytes)?;
+        let started = Started { listen: config.listen.clone(), shutdown: config.shutdown, format: config.log.format };
+        Ok((Self { path: path.into(), hash: Hash::of(&bytes), started }, config))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The hash of what was read last, be it good or not.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The content of the file, if it is not what was read last. A file that cannot be read is one that is being replaced,
+    /// and no change yet.
+    pub fn peek(&self) -> Option<Vec<u8>> {
+        read(&self.path).ok().filter(|bytes| Hash::of(bytes) != self.hash)
+    }
+
+    /// Takes in what [`peek`](Self::peek) found.
+    pub fn take(&mut self, bytes: &[u8]) -> Changed {
+        self.hash = Hash::of(bytes);
+        let config = Config::from_bytes(&self.path, bytes);
+        let needs_restart = config.as_ref().map_or_else(|_| Vec::new(), |config| self.started.differs(config));
+        Changed { config, needs_restart }
+    }
+}
+
+impl Started {
+    fn differs(&self, config: &Config) -> Vec<&'static str> {
+        let differs = [
+            ("listen", self.listen != config.listen),
+            ("shutdown", self.shutdown != config.shutdown),
+            ("log.format", self.format != config.log.format),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+}

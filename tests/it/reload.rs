@@ -1,0 +1,196 @@
+//! Engines that succeed one another: what callers, limits and lockouts keep, and what a new policy changes at once.
+
+use crate::asking::ask;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate::config::Config;
+use tollgate::engine::Engine;
+use tollgate::policy::outcomes::Outcome;
+use tollgate::{Decision, ManualClock, Verdict};
+
+struct Bench {
+    engine: Engine,
+    clock: Arc<ManualClock>,
+}
+
+fn config(yaml: &str) -> Config {
+    let text = format!("token: {{ prefixes: [\"r:\"], missing: allow }}\nclient: {{ address: peer }}\n{yaml}");
+    Config::parse("tollgate.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+impl Bench {
+    fn new(yaml: &str) -> Self {
+        let (config, clock) = (config(yaml), Arc::new(ManualClock::default()));
+        Self { engine: Engine::new(config.token, config.prefixes, config.policy, Arc::clone(&clock)), clock }
+    }
+
+    fn reload(&mut self, yaml: &str) {
+        let config = config(yaml);
+        self.engine = self.engine.succeeded(config.token, config.prefixes, config.policy);
+        self.engine.forget_rates_of_others();
+    }
+
+    fn at(&mut self, seconds: u64) -> &mut Self {
+        self.clock.set(Duration::from_secs(seconds));
+        self
+    }
+
+    fn ask(&self, request: &Value) -> (String, Option<String>) {
+        ask(&self.engine, request, &request["claims"], |decision| {
+            (describe(decision), decision.reservation().map(Into::into))
+        })
+    }
+}
+
+fn describe(decision: &Decision<'_>) -> String {
+    let by = decision.refused_by().unwrap_or("nobody");
+    match decision.verdict() {
+        Verdict::Allowed => "200".into(),
+        Verdict::RateExceeded { limit, retry_after: Some(wait), .. } => format!("{by} {limit} {wait:?}"),
+        Verdict::LockedOut { retry_after, .. } => format!("{by} {retry_after:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn alice(capabilities: &[&str]) -> Value {
+    json!({ "claims": { "sub": "alice", "capabilities": capabilities } })
+}
+
+/// Asks so often under one policy, then once under another, and says what that was answered.
+fn after(first: &str, times: usize, second: &str, request: &Value) -> String {
+    let mut bench = Bench::new(first);
+    (0..times).for_each(|_| assert_eq!(bench.at(0).ask(request).0, "200"));
+    bench.reload(second);
+    bench.ask(request).0
+}
+
+#[test]
+fn callers_keep_their_rates() {
+    let ceiling = "callers: { rules: [{ ceiling: [1/1h] }] }";
+    let other = "callers: { rules: [{ ceiling: [2/1h] }] }";
+    let token = alice(&["r:2/1h"]);
+    assert_eq!(after("", 2, ceiling, &token), "callers 2/1h 1800s", "what a token's rate spent is spent");
+    let mut bench = Bench::new(ceiling);
+    assert_eq!([bench.at(0).ask(&alice(&[])).0, bench.ask(&alice(&[])).0], ["200", "callers 1/1h 3600s"]);
+    // A rate that the policy no longer yields stops at once; what is owed stays owed.
+    bench.reload(other);
+    assert_eq!(
+        [bench.ask(&alice(&[])).0, bench.ask(&alice(&[])).0, bench.ask(&alice(&[])).0],
+        ["200", "200", "callers 2/1h 1800s"]
+    );
+    bench.reload("");
+    assert_eq!(bench.ask(&alice(&[])).0, "200");
+    bench.reload(ceiling);
+    assert_eq!(bench.at(60).ask(&alice(&[])).0, "callers 1/1h 3540s");
+    // A token's rate is remembered whatever the policy, and so is one that both brought.
+    for policy in ["", ceiling] {
+        let mut bench = Bench::new(policy);
+        assert_eq!(bench.at(0).ask(&alice(&["r:1/1h"])).0, "200");
+        bench.reload(other);
+        assert_eq!(bench.ask(&alice(&[])).0, "callers 1/1h 3600s");
+        // Once it is forgotten as the token's, it is the policy's alone.
+        bench.reload(ceiling);
+        assert_eq!(bench.at(7201).ask(&alice(&[])).0, "200");
+        bench.reload("");
+        assert_eq!(bench.ask(&alice(&[])).0, "200");
+    }
+    // One that another rule of the new policy still yields stays remembered.
+    let both = "callers: { rules: [{ when: { path: /a }, ceiling: [1/1h] }, { when: { path: /b }, ceiling: [9/1h] }] }";
+    let mut bench = Bench::new(both);
+    let on = |path: &str| json!({ "path": path, "claims": { "sub": "alice" } });
+    assert_eq!(bench.at(0).ask(&on("/a")).0, "200");
+    bench.reload(&format!("{both}\nlog: {{ level: debug }}"));
+    assert_eq!(bench.ask(&on("/b")).0, "callers 1/1h 3600s");
+}
+
+#[test]
+fn observed_rates_go_on_being_observed() {
+    let observed = "callers: { rules: [{ ceiling: [1/1h], mode: observe }] }";
+    let mut bench = Bench::new(observed);
+    bench.at(0).ask(&alice(&[]));
+    bench.reload(&format!("{observed}\nlimits: []"));
+    let seen = ask(&bench.engine, &json!({}), &json!({ "sub": "alice" }), |decision| decision.observed().map(describe));
+    assert_eq!(seen.as_deref(), Some("callers 1/1h 3600s"));
+    bench.reload("");
+    let seen = ask(&bench.engine, &json!({}), &json!({ "sub": "alice" }), |decision| decision.observed().map(describe));
+    assert_eq!(seen, None);
+}
+
+#[test]
+fn limits_keep_what_was_spent() {
+    let limit = |rest: &str| format!("limits: [{{ name: l, key: client.network, {rest} }}]");
+    let request = json!({ "peer": "192.0.2.1" });
+    for (first, times, second, expected) in [
+        ("rate: 2/1h", 2, "rate: 2/1h, advertise: true", "l 2/1h 1800s"),
+        // A new rate: no more is owed than a request can owe.
+        ("rate: 1/24h", 1, "rate: 60/1m", "l 60/1m 1s"),
+        ("rate: 2/1h", 2, "rate: 4/1h", "l 4/1h 900s"),
+        ("rate: 2/1m", 2, "rate: 1/24h", "l 1/24h 60s"),
+        ("rate: 2/1h", 2, "rate: 2/1h, burst: 4", "200"),
+        ("rate: 4/1h", 4, "rate: 4/1h, burst: 1", "l 4/1h 900s"),
+        ("rate: 2/1h, window: fixed", 2, "rate: 3/1h, window: fixed", "200"),
+        ("rate: 3/1h, window: fixed", 3, "rate: 2/1h, window: fixed", "l 2/1h 3600s"),
+        // Other windows, or none: what was spent in the old ones means nothing.
+        ("rate: 2/1h", 2, "rate: 2/1h, window: fixed", "200"),
+        ("rate: 2/1h, window: fixed", 2, "rate: 2/2h, window: fixed", "200"),
+        ("rate: 2/1h", 2, "rate: 2/1h, enabled: false", "200"),
+    ] {
+        assert_eq!(after(&limit(first), times, &limit(second), &request), expected, "{first} | {second}");
+    }
+    let by_address = "limits: [{ name: l, key: client.address, rate: 2/1h }]";
+    assert_eq!(after(&limit("rate: 2/1h"), 2, by_address, &request), "200", "it counts by something else");
+    let renamed = "limits: [{ name: m, key: client.network, rate: 2/1h }]";
+    assert_eq!(after(&limit("rate: 2/1h"), 2, renamed, &request), "200");
+
+    // A table that may hold more from now on.
+    let mut bench = Bench::new(&limit("rate: 1/1h, max_keys: 1, when_full: refuse"));
+    let other = json!({ "peer": "192.0.2.2" });
+    assert_eq!([bench.at(0).ask(&request).0, bench.ask(&other).0], ["200", "l 1/1h 1s"]);
+    bench.reload(&limit("rate: 1/1h, max_keys: 2, when_full: refuse"));
+    assert_eq!([bench.ask(&request).0, bench.ask(&other).0], ["l 1/1h 3600s", "200"]);
+}
+
+#[test]
+fn lockouts_keep_their_strikes() {
+    let lockout = |rest: &str| format!("lockouts: [{{ name: l, key: client.network, {rest} }}]");
+    let request = json!({ "peer": "192.0.2.1" });
+    for (first, times, second, expected) in [
+        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h", "l 3600s"),
+        // A key stays locked as long as was told, whatever the new window and threshold.
+        ("threshold: 2, window: 1h", 2, "threshold: 9, window: 1m", "l 3600s"),
+        ("threshold: 3, window: 1h", 2, "threshold: 2, window: 1h", "l 3600s"),
+        ("threshold: 3, window: 1h", 2, "threshold: 9, window: 1h", "200"),
+        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, window_kind: fixed", "200"),
+        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, enabled: false", "200"),
+    ] {
+        assert_eq!(after(&lockout(first), times, &lockout(second), &request), expected, "{first} | {second}");
+    }
+}
+
+#[test]
+fn outcomes_find_the_rules_that_waited() {
+    let yaml = |threshold: u32, reset: u16| {
+        format!(
+            "lockouts: [{{ name: l, key: [], threshold: {threshold}, window: 1h, outcome: {{ reset: [{reset}] }} }}]"
+        )
+    };
+    let mut bench = Bench::new(&yaml(1, 200));
+    let (said, reservation) = bench.at(0).ask(&json!({}));
+    assert_eq!((said.as_str(), bench.ask(&json!({})).0.as_str()), ("200", "l 3600s"));
+    bench.reload(&format!("{}\noutcome_timeout: 1s", yaml(1, 204)));
+    let end = |bench: &Bench, status| {
+        let settlement = bench.engine.settle(reservation.as_ref().unwrap(), &Outcome { status, ..Outcome::default() });
+        (
+            settlement.rules.first().map(|(_, settled)| settled.to_string()),
+            settlement.refused.map(|why| why.to_string()),
+        )
+    };
+    // It is good for as long as was said when it was made, and settled by the rules that are live.
+    assert_eq!(end(bench.at(60), 204), (Some("reset".into()), None));
+    assert_eq!(bench.ask(&json!({})).0, "200");
+    bench.reload("");
+    assert_eq!(end(&bench, 204), (None, Some("repeated".into())));
+    let counted = bench.engine.outcome_counts().read().filter(|(_, count)| *count > 0).count();
+    assert_eq!(counted, 2, "what was counted before goes on");
+}
