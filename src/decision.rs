@@ -269,9 +269,10 @@ impl Verdict<'_> {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Reason {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::None => "none",
             Self::RateExceeded => "rate-exceeded",
             Self::LockedOut => "lockout",
@@ -279,6 +280,12 @@ impl fmt::Display for Reason {
             Self::MissingToken => "missing-token",
             Self::FailedToken => "failed-token",
             Self::Unavailable => "unavailable",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

@@ -90,6 +90,16 @@ impl Engine {
         self.lockouts.counts()
     }
 
+    /// Callers that have state.
+    pub fn callers(&self) -> usize {
+        self.limiter.callers()
+    }
+
+    /// Reservations that were made.
+    pub fn reservations(&self) -> u64 {
+        self.outcomes.reservations.made()
+    }
+
     /// What became of outcomes.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcomes.counts

@@ -2,34 +2,66 @@
 
 pub mod watch;
 
-use crate::config::{Config, ConfigError, LogFormat, Shutdown};
-use crate::config::{Listen, read};
+use crate::config::{Config, ConfigError, Listen, LogFormat, Shutdown, read};
 use crate::envoy::ext_authz::ExtAuthz;
+use crate::time::unix_now;
 use arc_swap::{ArcSwap, Guard};
 use aws_lc_rs::digest;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What answers Checks now. Each request asks for it once, and is judged by it alone.
-pub struct Live(ArcSwap<ExtAuthz>);
+pub struct Live {
+    judge: ArcSwap<ExtAuthz>,
+    status: Mutex<Status>,
+}
+
+/// How the live configuration came about.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// What was read.
+    pub hash: Hash,
+    /// When it became live, in seconds since the Unix epoch.
+    pub since: u64,
+    /// Files that became live after the first.
+    pub applied: u64,
+    /// Files that did not.
+    pub refused: u64,
+    /// Whether the last file is the live one.
+    pub is_current: bool,
+}
 
 impl Live {
     /// What answers Checks from now on.
-    pub fn new(first: ExtAuthz) -> Self {
-        Self(ArcSwap::from_pointee(first))
+    pub fn new(first: ExtAuthz, hash: Hash) -> Self {
+        let status = Status { hash, since: unix_now(), applied: 0, refused: 0, is_current: true };
+        Self { judge: ArcSwap::from_pointee(first), status: Mutex::new(status) }
     }
 
     /// What answers Checks now.
     pub fn load(&self) -> Guard<Arc<ExtAuthz>> {
-        self.0.load()
+        self.judge.load()
+    }
+
+    /// How that came about.
+    pub fn status(&self) -> Status {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers by `config` from now on, going on with the state of before. When this returns, no rate that only the earlier
     /// policy brought applies any more.
-    pub fn replace(&self, config: Config) {
+    pub fn replace(&self, config: Config, hash: Hash) {
         let next = self.load().succeeded(config);
-        self.0.store(Arc::new(next));
+        self.judge.store(Arc::new(next));
         self.load().engine.forget_rates_of_others();
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        *status = Status { hash, since: unix_now(), applied: status.applied + 1, is_current: true, ..*status };
+    }
+
+    /// Notes a file that cannot be used.
+    pub fn refuse(&self) {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        (status.refused, status.is_current) = (status.refused + 1, false);
     }
 }
 
@@ -41,7 +73,7 @@ pub struct Source {
 }
 
 /// SHA-256 of a file, of which its name in logs and metrics is the start.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash([u8; 32]);
 
 /// What only counts when the process starts.

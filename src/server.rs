@@ -1,15 +1,20 @@
 //! Sockets, workers and an orderly stop: one acceptor deals connections in turn over single-threaded workers.
 
 pub mod connection;
+mod http;
 pub mod listener;
+mod scrape;
 pub mod services;
+mod status;
 pub mod worker;
 
-use crate::config::{ListenAddress, Shutdown};
+use crate::config::{Listen, ListenAddress, Shutdown};
 use crate::policy::counts::Counted;
 use crate::reload::Live;
+use crate::server::http::Pages;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
+use crate::server::status::Status;
 use crate::server::worker::Workers;
 use crate::store::limit::TableCounts;
 use crate::store::strikes::StrikeCounts;
@@ -31,6 +36,14 @@ const SWEEP: Duration = Duration::from_secs(60);
 
 /// The services whose health is told: the process as a whole, and the one that Envoy calls.
 const HEALTH: [&str; 2] = ["", services::AUTHORIZATION];
+
+/// The sockets that are served.
+pub struct Listeners {
+    /// The gRPC services.
+    pub grpc: Listener,
+    /// Metrics and health over HTTP.
+    pub metrics: Option<Listener>,
+}
 
 /// When connections and the process end.
 #[derive(Clone, Copy, Debug)]
@@ -56,19 +69,28 @@ pub enum Stop {
 /// # Errors
 ///
 /// An I/O error of the listener, or of starting the workers.
-pub async fn run(listener: Listener, live: Arc<Live>, ends: Ends, stop: impl Future<Output = Stop>) -> io::Result<()> {
+pub async fn run(
+    Listeners { grpc: listener, metrics }: Listeners,
+    live: Arc<Live>,
+    ends: Ends,
+    stop: impl Future<Output = Stop>,
+) -> io::Result<()> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    tell(&health, ServingStatus::Serving).await;
+    let status = Status::default();
+    let health = Health { grpc: health, status: status.clone() };
+    health.tell(ServingStatus::Serving).await;
     let (stopping, stopped) = watch::channel(());
     let services = Services::new(Arc::clone(&live), health_service, stopped.clone());
     let count = worker_count();
-    let (mut deal, mut workers) = worker::start(count, &services, ends.max_connection_age, &stopped)?;
+    let (mut deal, mut workers) = worker::start(count, &services, ends.max_connection_age, &stopped, &status)?;
     info!(address = %listener.address(), workers = count, "listening");
+    let pages = Arc::new(Pages { registry: scrape::registry(&live, status.clone()), status });
 
     let mut left = ends.shutdown.timeout;
     let ended = tokio::select! {
         failure = listener.accept_all(&mut deal) => Err(failure),
         () = workers.one_ended() => Err(io::Error::other("a worker ended by itself")),
+        failure = serve_pages(metrics.as_ref(), &pages) => Err(failure),
         never = sweep(&live) => match never {},
         delay = wait_out(stop, ends.shutdown, &health) => {
             left = left.saturating_sub(delay);
@@ -76,31 +98,52 @@ pub async fn run(listener: Listener, live: Arc<Live>, ends: Ends, stop: impl Fut
         }
     };
     if ended.is_err() {
-        tell(&health, ServingStatus::NotServing).await;
+        health.tell(ServingStatus::NotServing).await;
     }
     info!("draining: no new connections, requests in flight are answered");
     drop(listener);
-    drain(workers, stopping, health, left).await;
+    // How it stops can be looked at.
+    tokio::select! {
+        () = drain(workers, stopping, health.grpc, left) => {}
+        _ = serve_pages(metrics.as_ref(), &pages) => {}
+    }
     Reported::default().report(&live);
     ended
 }
 
 /// Waits for the stop and its delay, and gives the delay. Meanwhile the health is NOT_SERVING.
-async fn wait_out(stop: impl Future<Output = Stop>, shutdown: Shutdown, health: &HealthReporter) -> Duration {
+async fn wait_out(stop: impl Future<Output = Stop>, shutdown: Shutdown, health: &Health) -> Duration {
     let delay = match stop.await {
         Stop::AfterDelay => shutdown.delay,
         Stop::Now => Duration::ZERO,
     };
-    tell(health, ServingStatus::NotServing).await;
+    health.tell(ServingStatus::NotServing).await;
     info!(?delay, timeout = ?shutdown.timeout, "stopping: the health is NOT_SERVING, requests are taken for the delay");
     tokio::time::sleep(delay).await;
     delay
 }
 
-/// Tells the health of every service, also to those who watch it.
-async fn tell(health: &HealthReporter, status: ServingStatus) {
-    for service in HEALTH {
-        health.set_service_status(service, status).await;
+/// Serves metrics and health, if they are asked for.
+async fn serve_pages(metrics: Option<&Listener>, pages: &Arc<Pages>) -> io::Error {
+    match metrics {
+        Some(listener) => http::serve(listener, pages).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The health, told by gRPC and HTTP in step.
+struct Health {
+    grpc: HealthReporter,
+    status: Status,
+}
+
+impl Health {
+    /// Tells the health of every service, also to those who watch it.
+    async fn tell(&self, status: ServingStatus) {
+        self.status.tell(status == ServingStatus::Serving);
+        for service in HEALTH {
+            self.grpc.set_service_status(service, status).await;
+        }
     }
 }
 
@@ -155,6 +198,24 @@ impl Reported {
 /// One worker a core.
 fn worker_count() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Binds all that `listen` names.
+///
+/// # Errors
+///
+/// An I/O error, with the address in its text.
+pub async fn bind_all(listen: &Listen) -> io::Result<Listeners> {
+    let grpc = bind(&listen.grpc).await?;
+    let metrics = match &listen.metrics {
+        Some(address) => {
+            let listener = bind(address).await?;
+            info!(address = %listener.address(), "metrics and health");
+            Some(listener)
+        }
+        None => None,
+    };
+    Ok(Listeners { grpc, metrics })
 }
 
 /// Binds `address`.

@@ -1,7 +1,9 @@
-//! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing.
+//! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing; and counts.
 //!
 //! No header is written but the host and a plain x-request-id, nor the query of a path, where clients put credentials.
 //! What comes from a request or a claim is cut at a length, and what does not print is escaped.
+
+pub mod metrics;
 
 use crate::claims::Claim;
 use crate::config::LogPrincipal;
@@ -13,33 +15,42 @@ use crate::store::key::KeySpace;
 use crate::store::limit::TableCounts;
 use crate::store::strikes::StrikeCounts;
 use crate::token::{Identity, TokenRules};
+use metrics::Metrics;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use tracing::{debug, info, warn};
 
 /// The most characters of a text that are written.
 const LONGEST: usize = 256;
 
-/// Writes the log lines about requests.
+/// Writes the log lines about requests, and counts them.
 pub struct Telemetry {
     principal: LogPrincipal,
     hashes: KeySpace,
+    metrics: Arc<Metrics>,
 }
 
 impl Telemetry {
     /// Telemetry that writes principals as `principal` says.
     pub fn new(principal: LogPrincipal) -> Self {
-        Self { principal, hashes: KeySpace::new("log") }
+        Self { principal, hashes: KeySpace::new("log"), metrics: Arc::default() }
     }
 
     /// Telemetry that writes principals as `principal` says, a hash being that of before.
     #[must_use]
     pub fn succeeded(&self, principal: LogPrincipal) -> Self {
-        Self { principal, hashes: self.hashes.clone() }
+        Self { principal, hashes: self.hashes.clone(), metrics: Arc::clone(&self.metrics) }
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Reports one decided request.
     pub fn report(&self, token: &TokenRules, request: &Request<'_>, identity: &Identity<'_>, decision: &Decision<'_>) {
+        self.metrics.note(identity, decision);
         decision.engaged().iter().for_each(engaged);
         if *identity == Identity::Unverified {
             warn_of_missing_claims(token, request);
@@ -65,7 +76,10 @@ impl Telemetry {
 
     /// Reports what became of an outcome.
     pub fn settled(&self, settlement: &Settlement) {
-        settlement.engaged.iter().for_each(engaged);
+        for lockout in &settlement.engaged {
+            self.metrics.engaged(lockout);
+            engaged(lockout);
+        }
         for (rule, settled) in &settlement.rules {
             debug!(rule, %settled, "an outcome was settled");
         }
@@ -159,10 +173,10 @@ pub fn report_strikes<'l>(
 ) {
     for (lockout, counts) in tables {
         let before = reported.insert(lockout.to_owned(), counts).unwrap_or_default();
-        let StrikeCounts { live, forgiven, turned_away } = counts;
+        let StrikeCounts { live, locked, forgiven, turned_away } = counts;
         if (forgiven, turned_away) != (before.forgiven, before.turned_away) {
             let hint = "raise max_keys, or look for who makes up keys";
-            warn!(lockout, live, forgiven, turned_away, hint, "the table of a lockout was full");
+            warn!(lockout, live, locked, forgiven, turned_away, hint, "the table of a lockout was full");
         }
     }
 }

@@ -100,6 +100,23 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// The kind in one word, as the configuration and metrics write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotYetValid => "not_yet_valid",
+            Self::Expired => "expired",
+            Self::Malformed => "malformed",
+            Self::Issuer => "issuer",
+            Self::Audience => "audience",
+            Self::Signature => "signature",
+            Self::UnknownKey => "unknown_key",
+            Self::KeySet => "key_set",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl Identity<'_> {
     /// How the token failed, if it did.
     pub fn failure(&self) -> Option<Failure> {

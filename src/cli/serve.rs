@@ -43,9 +43,9 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
 
 async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
     let (mut first, mut again) = (Signals::new()?, Signals::new()?);
-    let listener = server::bind(&config.listen.grpc).await?;
+    let listeners = server::bind_all(&config.listen).await?;
     let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
-    let live = Arc::new(Live::new(ExtAuthz::new(config, SystemClock::default())));
+    let live = Arc::new(Live::new(ExtAuthz::new(config, SystemClock::default()), source.hash()));
     let watch = Watch::start(source.path())?;
     let second = async {
         again.asked().await;
@@ -54,7 +54,7 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
     tokio::select! {
         never = log.report_lost() => match never {},
         never = reload(watch, source, &live, log) => match never {},
-        served = server::run(listener, Arc::clone(&live), ends, first.asked()) => served,
+        served = server::run(listeners, Arc::clone(&live), ends, first.asked()) => served,
         () = second => {
             tracing::warn!("told to stop again: requests in flight are cut off");
             Ok(())
@@ -74,7 +74,7 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
                 log.set_level(config.log.level);
                 let replacing = Arc::clone(live);
                 // On a thread of its own: it walks all callers.
-                if tokio::task::spawn_blocking(move || replacing.replace(config)).await.is_err() {
+                if tokio::task::spawn_blocking(move || replacing.replace(config, hash)).await.is_err() {
                     tracing::error!(%hash, "the configuration was not reloaded: a bug in Tollgate");
                     continue;
                 }
@@ -84,7 +84,10 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
                     tracing::warn!(sections, "what changed in these sections needs a restart");
                 }
             }
-            Err(error) => refuse(hash, &error),
+            Err(error) => {
+                live.refuse();
+                refuse(hash, &error);
+            }
         }
     }
 }

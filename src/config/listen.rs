@@ -15,6 +15,8 @@ pub const ADDRESS: Kind<ListenAddress> = Kind::Is("an address", A_TEXT, address)
 pub struct Listen {
     /// Where the gRPC services listen.
     pub grpc: ListenAddress,
+    /// Where metrics and health are served over HTTP, if they are.
+    pub metrics: Option<ListenAddress>,
     /// Whether whoever can reach the listener is trusted.
     pub trusted_network: bool,
     /// How old a connection may become before its client is asked to open another.

@@ -131,6 +131,12 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
 
 fn listen(listen: &mut Section<'_, '_>) -> Option<Listen> {
     let grpc = listen.field("grpc", "127.0.0.1:10003", &ADDRESS, "the address that Envoy calls");
+    let metrics = listen.optional(
+        "metrics",
+        "127.0.0.1:10005",
+        &ADDRESS,
+        "the address of /metrics, /livez and /readyz over HTTP, which name no caller and change nothing",
+    );
     let trusted_network =
         listen.field("trusted_network", "false", &SWITCH, "whether whoever can reach a plain-text listener is trusted");
     let max_connection_age = listen.field(
@@ -139,8 +145,8 @@ fn listen(listen: &mut Section<'_, '_>) -> Option<Listen> {
         &DURATION_OR_OFF,
         "when Envoy is asked to open another connection, so that it finds new instances",
     );
-    let (grpc, trusted_network) = (grpc?, trusted_network?);
-    let rules = Listen { grpc, trusted_network, max_connection_age: max_connection_age? };
+    let (grpc, metrics, trusted_network) = (grpc?, metrics?, trusted_network?);
+    let rules = Listen { grpc, metrics, trusted_network, max_connection_age: max_connection_age? };
     if rules.max_connection_age.is_some_and(|age| age < SHORTEST_AGE) {
         let cause = "with so short an age, connections would do nothing but end".to_owned();
         return listen.clash(&["max_connection_age"], cause, "write at least `10ms`; some minutes are usual");

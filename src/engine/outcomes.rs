@@ -72,10 +72,10 @@ impl From<Refused> for Settled {
     }
 }
 
-/// The kind in one word, as logs and metrics write it.
-impl fmt::Display for Settled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Settled {
+    /// The kind in one word, as logs and metrics write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Counted => "counted",
             Self::Cancelled => "cancelled",
             Self::Reset => "reset",
@@ -87,7 +87,13 @@ impl fmt::Display for Settled {
             Self::Foreign => "foreign",
             Self::Forged => "forged",
             Self::Early => "early",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

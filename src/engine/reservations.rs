@@ -99,6 +99,11 @@ impl Reservations {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
+    /// How many were made.
+    pub(crate) fn made(&self) -> u64 {
+        self.next.load(Relaxed)
+    }
+
     /// Reads the text of a reservation whose outcome is told at `now`. It can be read once.
     ///
     /// # Errors

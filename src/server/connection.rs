@@ -1,6 +1,7 @@
 //! A connection in a worker's runtime, over whichever socket it came.
 
 use crate::server::listener::Socket;
+use crate::server::status::Opened;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub struct Connection {
     stream: Stream,
     handshake: Option<Handshake>,
+    _opened: Opened,
 }
 
 enum Stream {
@@ -42,7 +44,7 @@ impl Connection {
     /// # Errors
     ///
     /// An I/O error of the system.
-    pub fn adopt(socket: Socket, mut stopped: watch::Receiver<()>) -> io::Result<Self> {
+    pub fn adopt(socket: Socket, opened: Opened, mut stopped: watch::Receiver<()>) -> io::Result<Self> {
         let stream = match socket {
             Socket::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
             Socket::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
@@ -51,7 +53,7 @@ impl Connection {
             let stop = async { while stopped.changed().await.is_ok() {} };
             let _ = tokio::time::timeout(PATIENCE, stop).await;
         });
-        Ok(Self { stream, handshake: Some(Handshake { left: PREFACE.len(), give_up: Some(give_up) }) })
+        Ok(Self { stream, handshake: Some(Handshake { left: PREFACE.len(), give_up: Some(give_up) }), _opened: opened })
     }
 
     /// Counts `read` bytes of the preface.

@@ -3,6 +3,7 @@
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::codec::{CheckCodec, LogCodec};
 use crate::reload::Live;
+use crate::time::Stopwatch;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -143,9 +144,13 @@ impl UnaryService<Bytes> for Check {
 
     /// A panic ends this Check with an error, which Envoy takes for a failure of the service, and no other.
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let watch = Stopwatch::start();
         let answered = catch_unwind(AssertUnwindSafe(|| {
             let metadata = |key: &str| request.metadata().get(key).map(|value| value.as_bytes());
-            self.0.load().check(request.get_ref(), metadata)
+            let judge = self.0.load();
+            let answered = judge.check(request.get_ref(), metadata);
+            judge.telemetry.metrics().took(watch.elapsed());
+            answered
         }));
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),

@@ -3,6 +3,7 @@
 use crate::server::connection::Connection;
 use crate::server::listener::Socket;
 use crate::server::services::{InFlight, Services};
+use crate::server::status::{Opened, Status};
 use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -45,15 +46,16 @@ pub fn start(
     services: &Services,
     max_age: Option<Duration>,
     stopped: &watch::Receiver<()>,
+    status: &Status,
 ) -> io::Result<(impl FnMut(Socket) + use<>, Workers)> {
     let (ended, workers) = mpsc::unbounded_channel();
     let (counted, in_flight): (Vec<_>, Vec<_>) = (0..count.get()).map(|_| services.counted()).unzip();
     let spawn = |(number, services)| spawn(number, services, max_age, stopped.clone(), SayEnded(ended.clone()));
     let queues = counted.into_iter().enumerate().map(spawn).collect::<io::Result<Vec<_>>>()?;
-    let mut turn = (0..count.get()).cycle();
+    let (mut turn, connections) = ((0..count.get()).cycle(), status.connections.clone());
     let deal = move |socket| {
         // A worker is only gone when the process stops; a connection dealt to it is closed.
-        let _ = turn.next().map(|next| queues[next].send(socket));
+        let _ = turn.next().map(|next| queues[next].send((socket, connections.open_one())));
     };
     Ok((deal, Workers { ended: workers, in_flight }))
 }
@@ -64,7 +66,7 @@ fn spawn(
     max_age: Option<Duration>,
     stopped: watch::Receiver<()>,
     ended: SayEnded,
-) -> io::Result<mpsc::UnboundedSender<Socket>> {
+) -> io::Result<mpsc::UnboundedSender<(Socket, Opened)>> {
     let (queue, sockets) = mpsc::unbounded_channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
@@ -78,12 +80,12 @@ fn spawn(
 /// in flight are answered.
 async fn serve(
     services: Services,
-    sockets: mpsc::UnboundedReceiver<Socket>,
+    sockets: mpsc::UnboundedReceiver<(Socket, Opened)>,
     max_age: Option<Duration>,
     mut stopped: watch::Receiver<()>,
 ) {
     let patient = stopped.clone();
-    let adopt = move |socket| Connection::adopt(socket, patient.clone());
+    let adopt = move |(socket, opened)| Connection::adopt(socket, opened, patient.clone());
     let connections = UnboundedReceiverStream::new(sockets).map(adopt);
     let stop = async move { while stopped.changed().await.is_ok() {} };
     let mut server = Server::builder();

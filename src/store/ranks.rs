@@ -24,7 +24,6 @@ pub(crate) struct Ranks<T, const QUEUES: usize> {
     chunks: Vec<Vec<Slot<T>>>,
     free: Vec<u32>,
     queues: [Queue; QUEUES],
-    len: usize,
 }
 
 /// Where the entry of a key is. It holds the hash, so that a table that grows need not look at the entries.
@@ -45,6 +44,7 @@ struct Slot<T> {
 struct Queue {
     first: u32,
     last: u32,
+    len: usize,
 }
 
 impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
@@ -55,13 +55,17 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
             index: (0..tables).map(|_| HashTable::new()).collect(),
             chunks: Vec::new(),
             free: Vec::new(),
-            queues: [Queue { first: NONE, last: NONE }; QUEUES],
-            len: 0,
+            queues: [Queue { first: NONE, last: NONE, len: 0 }; QUEUES],
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.queues.iter().map(|queue| queue.len).sum()
+    }
+
+    /// How many stand in `queue`.
+    pub(crate) fn len_of(&self, queue: usize) -> usize {
+        self.queues[queue].len
     }
 
     /// The place of `key`, if it has an entry.
@@ -95,7 +99,6 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
         let place = Place { hash: key.bucket(), at };
         self.index[key.part(self.index.len())].insert_unique(place.hash, place, |place| place.hash);
         self.join(at, queue);
-        self.len += 1;
         at
     }
 
@@ -113,7 +116,6 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
             found.remove();
         }
         self.free.push(at);
-        self.len -= 1;
     }
 
     fn store(&mut self, slot: Slot<T>) -> u32 {
@@ -132,6 +134,7 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
 
     fn leave(&mut self, at: u32) {
         let Slot { queue, before, behind, .. } = *self.slot(at);
+        self.queues[usize::from(queue)].len -= 1;
         match before {
             NONE => self.queues[usize::from(queue)].first = behind,
             before => self.slot_mut(before).behind = behind,
@@ -143,6 +146,7 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
     }
 
     fn join(&mut self, at: u32, queue: usize) {
+        self.queues[queue].len += 1;
         let last = std::mem::replace(&mut self.queues[queue].last, at);
         match last {
             NONE => self.queues[queue].first = at,

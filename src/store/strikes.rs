@@ -91,6 +91,8 @@ pub(crate) enum Change {
 pub struct StrikeCounts {
     /// Keys that it holds.
     pub live: usize,
+    /// Those of them that are locked.
+    pub locked: usize,
     /// Keys that were forgotten, because others took their place.
     pub forgiven: u64,
     /// Attempts that were denied, because every place was locked.
@@ -293,8 +295,10 @@ impl StrikeTable {
     }
 
     pub(crate) fn counts(&self) -> StrikeCounts {
+        let strikes = self.lock();
         StrikeCounts {
-            live: self.lock().keys.len(),
+            live: strikes.keys.len(),
+            locked: strikes.keys.len_of(LOCKED),
             forgiven: self.contents.forgiven.load(Relaxed),
             turned_away: self.contents.turned_away.load(Relaxed),
         }

@@ -23,6 +23,7 @@ mod hostile;
 mod limits;
 mod log;
 pub mod mesh;
+mod metrics;
 mod networks;
 mod outcomes;
 mod panics;

@@ -38,6 +38,8 @@ mod normalize;
 mod paths;
 #[cfg(feature = "server")]
 mod policy;
+#[cfg(feature = "server")]
+mod promtool;
 mod properties;
 #[cfg(feature = "server")]
 mod quotas;

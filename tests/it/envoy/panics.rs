@@ -10,8 +10,8 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tollgate::config::Config;
 use tollgate::envoy::ext_authz::ExtAuthz;
-use tollgate::reload::Live;
-use tollgate::server::{self, Ends, Stop};
+use tollgate::reload::{Hash, Live};
+use tollgate::server::{self, Ends, Listeners, Stop};
 use tollgate::{Clock, Now};
 
 /// A clock that stands still, and panics when it is next asked by a worker after it was armed.
@@ -62,12 +62,13 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
         let Ok(config) = Config::parse("test", super::mesh::PLAIN) else { panic!("a good configuration") };
         let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
         let address = config.listen.grpc.clone();
-        let live = Arc::new(Live::new(ExtAuthz::new(config, clock)));
+        let live = Arc::new(Live::new(ExtAuthz::new(config, clock), Hash::of(b"")));
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let listener = server::bind(&address).await.unwrap();
-            bound.send(listener.address().to_string()).unwrap();
+            let grpc = server::bind(&address).await.unwrap();
+            bound.send(grpc.address().to_string()).unwrap();
+            let listeners = Listeners { grpc, metrics: None };
             let stop = async { stopped.await.map(|()| Stop::Now).unwrap() };
-            server::run(listener, live, ends, stop).await.unwrap();
+            server::run(listeners, live, ends, stop).await.unwrap();
         });
     });
     (address.recv().unwrap(), stop, served)

@@ -1,0 +1,121 @@
+//! What is counted of decided requests. Every label is a word of this file or a name of the configuration, never of a caller.
+
+use crate::decision::{Decision, Engaged};
+use crate::token::Identity;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+/// The upper bounds of the buckets of a Check's duration, in seconds. Most take some microseconds.
+const SECONDS: [f64; 13] = [2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5];
+
+/// What was counted since the start.
+#[derive(Debug)]
+pub struct Metrics {
+    decisions: Family<Verdict, Counter>,
+    /// That of requests that go on, which most do.
+    allowed: Counter,
+    identities: Family<Kind, Counter>,
+    warnings: Counter,
+    lockouts: Family<Lockout, Counter>,
+    checks: Histogram,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Verdict {
+    verdict: &'static str,
+    reason: &'static str,
+    limit: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Kind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Lockout {
+    lockout: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let decisions = Family::<Verdict, Counter>::default();
+        let labels = Verdict { verdict: "allowed", reason: "none", limit: String::new() };
+        Self {
+            allowed: decisions.get_or_create_owned(&labels),
+            decisions,
+            identities: Family::default(),
+            warnings: Counter::default(),
+            lockouts: Family::default(),
+            checks: Histogram::new(SECONDS),
+        }
+    }
+}
+
+impl Metrics {
+    /// Has them written where `registry` is.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Checks decided, by verdict (allowed, refused, or observed: let through, and refused if it were enforced), reason, \
+                    and what refused: a limit, a lockout, callers or a section of the configuration";
+        registry.register("tollgate_decisions", help, self.decisions.clone());
+        let help = "Requests refused for who makes them, by what their token lacks";
+        registry.register("tollgate_identity_failures", help, self.identities.clone());
+        let help = "Warnings about malformed capabilities, one for each capability of each request";
+        registry.register("tollgate_capability_warnings", help, self.warnings.clone());
+        registry.register("tollgate_lockouts_engaged", "Lockouts that were engaged", self.lockouts.clone());
+        let help = "Time from the whole CheckRequest to its answer";
+        registry.register("tollgate_check_duration_seconds", help, self.checks.clone());
+    }
+
+    /// Counts a decision.
+    pub fn note(&self, identity: &Identity<'_>, decision: &Decision<'_>) {
+        self.warnings.inc_by(decision.warnings().len() as u64);
+        decision.engaged().iter().for_each(|engaged| self.engaged(engaged));
+        let (verdict, refusal) = match decision.observed() {
+            Some(refusal) => ("observed", refusal),
+            None if decision.is_allowed() => {
+                self.allowed.inc();
+                return;
+            }
+            None => ("refused", decision),
+        };
+        if let Some(kind) = failure(identity) {
+            self.identities.get_or_create(&Kind { kind }).inc();
+        }
+        let labels = Verdict { verdict, reason: refusal.reason().as_str(), limit: limit(refusal).to_owned() };
+        self.decisions.get_or_create(&labels).inc();
+    }
+
+    /// Counts a lockout.
+    pub fn engaged(&self, engaged: &Engaged) {
+        self.lockouts.get_or_create(&Lockout { lockout: engaged.lockout.to_string() }).inc();
+    }
+
+    /// Counts how long a Check took.
+    pub fn took(&self, duration: Duration) {
+        self.checks.observe(duration.as_secs_f64());
+    }
+}
+
+/// What refused, by a name of the configuration; of ten thousand caller rules none has a name of its own.
+fn limit<'d>(refusal: &'d Decision<'_>) -> &'d str {
+    match refusal.refused_by() {
+        Some(rule) if rule.starts_with("callers") => "callers",
+        by => by.unwrap_or_default(),
+    }
+}
+
+/// What a token lacks, if it is refused for that.
+fn failure(identity: &Identity<'_>) -> Option<&'static str> {
+    match identity {
+        Identity::Caller(_) => None,
+        Identity::Missing => Some("missing"),
+        Identity::Unusable(_) => Some("unusable"),
+        Identity::Unverified => Some("unverified"),
+        Identity::Failed(_) => identity.failure().map(crate::token::Failure::as_str),
+    }
+}

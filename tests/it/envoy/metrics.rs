@@ -1,0 +1,194 @@
+//! Metrics and health over HTTP: what they say of requests through Envoy, and what they never say.
+
+use super::child::wait_until;
+use super::http::Client;
+use super::mesh::{Mesh, PLAIN, must};
+use super::process::Tollgate;
+use crate::promtool;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+
+const RULES: &str = "
+client: { address: { rpc_metadata: x-client-ip } }
+callers: { rules: [{ when: { principal: mallory }, deny: closed }, { when: { principal: olga }, ceiling: [1/24h], mode: observe }] }
+limits:
+  - { name: network, key: client.network, rate: 1000/24h }
+  - { name: rows, when: { path: /rows }, key: [], rate: 1/24h, charge: { outcome: [201] } }
+lockouts: [{ name: bad-tokens, on: failed_token, key: client.network, threshold: 1, window: 15m }]
+";
+
+/// A configuration with a listener for metrics.
+fn with_metrics(rules: &str) -> String {
+    format!("{}{rules}", PLAIN.replace("listen: {", "listen: { metrics: \"127.0.0.1:0\","))
+}
+
+/// Where metrics are served, as the log says.
+pub fn address(tollgate: &Tollgate) -> SocketAddr {
+    let told = tollgate.log().iter().find_map(|line| {
+        let record: Value = serde_json::from_str(line).ok()?;
+        (record["message"] == "metrics and health").then(|| record["address"].as_str().unwrap().parse().unwrap())
+    });
+    told.expect("the address of metrics")
+}
+
+pub fn get(tollgate: &Tollgate, path: &str) -> (u16, String) {
+    let answer = must(must(Client::connect(address(tollgate))).send("GET", path, &[]));
+    (answer.status, answer.body)
+}
+
+pub fn scrape(tollgate: &Tollgate) -> String {
+    let (status, text) = get(tollgate, "/metrics");
+    assert_eq!(status, 200);
+    text
+}
+
+/// The value of a series, written as in a scrape.
+#[track_caller]
+fn value(scrape: &str, series: &str) -> f64 {
+    let line = scrape.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {series} in\n{scrape}")).parse().unwrap()
+}
+
+#[test]
+fn what_was_decided_is_counted() {
+    let mesh = Mesh::start(&with_metrics(RULES));
+    let get = |principal: &str, capabilities: &[&str]| mesh.get(&mesh.token(principal, capabilities)).status;
+    let statuses = [
+        get("alice", &["prefix:rate:1/24h"]),
+        get("alice", &["prefix:rate:1/24h", "prefix:rate:fast"]),
+        get("mallory", &[]),
+        get("olga", &[]),
+        get("olga", &[]),
+        mesh.send("GET", "/", &[]).status,
+        mesh.get("x").status,
+        mesh.get("x").status,
+        mesh.get_path("/rows", &mesh.token("bob", &[])).status,
+    ];
+    assert_eq!(statuses, [200, 429, 403, 200, 200, 401, 401, 429, 200]);
+    let text = scrape(&mesh.tollgate);
+    let decisions = |verdict: &str, reason: &str, limit: &str| {
+        value(
+            &text,
+            &format!("tollgate_decisions_total{{verdict=\"{verdict}\",reason=\"{reason}\",limit=\"{limit}\"}}"),
+        )
+    };
+    assert_eq!(decisions("allowed", "none", ""), 3.0);
+    assert_eq!(decisions("observed", "rate-exceeded", "callers"), 1.0);
+    assert_eq!(decisions("refused", "rate-exceeded", "callers"), 1.0);
+    assert_eq!(decisions("refused", "denied", "callers"), 1.0);
+    assert_eq!(decisions("refused", "missing-token", ""), 1.0);
+    assert_eq!(decisions("refused", "failed-token", ""), 1.0);
+    assert_eq!(decisions("refused", "lockout", "bad-tokens"), 1.0);
+    for (series, expected) in [
+        ("tollgate_identity_failures_total{kind=\"missing\"}", 1.0),
+        ("tollgate_identity_failures_total{kind=\"malformed\"}", 2.0),
+        ("tollgate_capability_warnings_total", 1.0),
+        ("tollgate_lockouts_engaged_total{lockout=\"bad-tokens\"}", 1.0),
+        ("tollgate_lockout_keys{lockout=\"bad-tokens\"}", 1.0),
+        ("tollgate_lockout_locked_keys{lockout=\"bad-tokens\"}", 1.0),
+        ("tollgate_limit_keys{limit=\"network\"}", 1.0),
+        ("tollgate_limit_keys{limit=\"rows\"}", 0.0),
+        ("tollgate_reservations_total", 1.0),
+        ("tollgate_check_duration_seconds_count", 9.0),
+        ("tollgate_callers", 1.0),
+        ("tollgate_ready", 1.0),
+        ("tollgate_config_is_current", 1.0),
+        ("tollgate_config_reloads_total{result=\"applied\"}", 0.0),
+        ("tollgate_unknown_clients_total", 0.0),
+    ] {
+        assert_eq!(value(&text, series), expected, "{series}");
+    }
+    assert!(value(&text, "tollgate_connections") >= 1.0);
+    assert!(text.contains("tollgate_build_info{version="));
+    let said = promtool::run(Path::new("."), &["check", "metrics"], &text);
+    assert_eq!(said, "", "promtool finds nothing to say");
+    for word in ["alice", "mallory", "olga", "bob", "/rows", "127.0.0.1"] {
+        assert!(!text.contains(word), "{word}");
+    }
+
+    // What has changed since the configuration did.
+    std::fs::write(mesh.tollgate.config(), "mode: watch").unwrap();
+    let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 0").then_some(()));
+    must(wait_until("the refused configuration", seen));
+    let next = with_metrics(RULES).replace("name: network", "name: nets");
+    std::fs::write(mesh.tollgate.config(), next).unwrap();
+    let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 1").then_some(()));
+    must(wait_until("the good configuration", seen));
+    let later = scrape(&mesh.tollgate);
+    assert_eq!(value(&later, "tollgate_config_reloads_total{result=\"refused\"}"), 1.0);
+    assert_eq!(value(&later, "tollgate_config_reloads_total{result=\"applied\"}"), 1.0);
+    assert_eq!(value(&later, "tollgate_limit_keys{limit=\"nets\"}"), 0.0);
+    assert_eq!(value(&later, "tollgate_capability_warnings_total"), 1.0, "what was counted before goes on");
+}
+
+#[test]
+fn health_over_http() {
+    let mut mesh = Mesh::start(&with_metrics("shutdown: { delay: 3s }\n"));
+    assert_eq!(get(&mesh.tollgate, "/livez"), (200, "ok\n".into()));
+    assert_eq!(get(&mesh.tollgate, "/readyz"), (200, "ok\n".into()));
+    assert_eq!(get(&mesh.tollgate, "/"), (404, "here are /metrics, /livez and /readyz\n".into()));
+    let posted =
+        must(must(Client::connect(address(&mesh.tollgate))).send("POST", "/metrics", &[("content-length", "0")]));
+    assert_eq!(posted.status, 405);
+    must(mesh.tollgate.signal("TERM"));
+    let stopping = || Ok((get(&mesh.tollgate, "/readyz") == (503, "stopping\n".into())).then_some(()));
+    must(wait_until("not ready", stopping));
+    assert_eq!(get(&mesh.tollgate, "/livez").0, 200);
+    assert_eq!(value(&scrape(&mesh.tollgate), "tollgate_ready"), 0.0);
+    assert!(must(mesh.tollgate.wait()).success());
+}
+
+/// The names of Tollgate's metrics in `text`.
+fn names(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with("tollgate_"));
+    words.map(ToOwned::to_owned).collect()
+}
+
+/// Every query of the dashboard and the alerts is about metrics that there are, and every metric is in the dashboard.
+#[test]
+fn dashboard_and_alerts_name_metrics_that_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    let mesh = Mesh::start(&with_metrics(RULES));
+    mesh.send("GET", "/", &[]);
+    mesh.get("x");
+    let text = scrape(&mesh.tollgate);
+    let series: BTreeSet<String> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(|line| names(line.split([' ', '{']).next().unwrap()))
+        .collect();
+    let dashboard: Value =
+        serde_json::from_str(&std::fs::read_to_string(root.join("grafana/dashboard.json")).unwrap()).unwrap();
+    let mut queries = Vec::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        queries.extend(
+            panel["targets"].as_array().unwrap().iter().map(|target| target["expr"].as_str().unwrap().to_owned()),
+        );
+    }
+    let shown: BTreeSet<String> = queries.iter().flat_map(|query| names(query)).collect();
+    let alerts = std::fs::read_to_string(root.join("prometheus/alerts.yaml")).unwrap();
+    for name in shown.iter().chain(&names(&alerts)) {
+        assert!(series.contains(name), "{name} is no metric");
+    }
+    for name in series.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count")) {
+        assert!(shown.contains(name), "{name} is not in the dashboard");
+    }
+    // The queries are PromQL: as rules, promtool reads them.
+    let rules: Vec<_> = queries
+        .iter()
+        .enumerate()
+        .map(|(number, query)| {
+            let query = query.replace("$job", "tollgate");
+            serde_json::json!({ "record": format!("dashboard:q{number}"), "expr": query })
+        })
+        .collect();
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    std::fs::write(&file, serde_json::json!({ "groups": [{ "name": "dashboard", "rules": rules }] }).to_string())
+        .unwrap();
+    promtool::run(Path::new("/"), &["check", "rules", file.path().to_str().unwrap()], "");
+    promtool::run(&root.join("prometheus"), &["check", "rules", "alerts.yaml"], "");
+    promtool::run(&root.join("prometheus"), &["test", "rules", "alerts_test.yaml"], "");
+}
