@@ -42,6 +42,7 @@ pub use reference::Reference;
 use crate::answer::ResponseRules;
 use crate::capability::Prefixes;
 use crate::policy::Policy;
+use crate::rate::Rate;
 use crate::token::TokenRules;
 use mistake::Notes;
 use section::Section;
@@ -86,6 +87,8 @@ pub struct LogRules {
     pub level: LogLevel,
     /// How principals are written.
     pub principal: LogPrincipal,
+    /// How many lines a rule may write about what it refuses; `None`: all.
+    pub refusals: Option<Rate>,
 }
 
 /// The form of a log line.

@@ -19,6 +19,7 @@ use crate::store::group::{self, Group, Struck};
 use crate::store::limit::TableCounts;
 use crate::store::meter::Moment;
 use crate::store::strikes::{Strike, StrikeCounts};
+use crate::time::Now;
 use crate::token::{Identity, TokenRules};
 use limits::{Bill, Limits, Owed};
 use lockouts::Lockouts;
@@ -105,6 +106,11 @@ impl Engine {
         &self.outcomes.counts
     }
 
+    /// The present moment.
+    pub fn now(&self) -> Now {
+        self.limiter.clock().now()
+    }
+
     /// The calendar: nanoseconds since the Unix epoch.
     pub fn calendar(&self) -> u64 {
         self.limiter.clock().calendar()
@@ -112,8 +118,8 @@ impl Engine {
 
     /// Drops expired state; see [`Limiter::sweep`].
     pub fn sweep(&self) {
-        self.limits.trim(self.now());
-        self.lockouts.sweep(self.now());
+        self.limits.trim(self.moment());
+        self.lockouts.sweep(self.moment());
         self.limiter.sweep();
         self.rehearsal.iter().for_each(Limiter::sweep);
     }
@@ -162,7 +168,7 @@ impl Engine {
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
         let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
         if !self.lockouts.is_empty() && !is_preflight {
-            self.lockouts.bill(facts, self.now(), &mut bill).map_err(decline)?;
+            self.lockouts.bill(facts, self.moment(), &mut bill).map_err(decline)?;
         }
         let (taken, _) = self.take(Group { charges: &bill.entry, ..Group::default() });
         bill.drop_charges_of(&taken.unfit);
@@ -187,7 +193,7 @@ impl Engine {
         decline: impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
-        let (taken, struck) = self.lockouts.fail(failure, facts, self.now(), self.limiter.clock());
+        let (taken, struck) = self.lockouts.fail(failure, facts, self.moment(), self.limiter.clock());
         let engaged = self.lockouts.engaged(&struck);
         match taken.refused {
             Some(_) if self.policy.mode == Mode::Enforce => Decision::taken(taken, Malformed::new()),
@@ -238,7 +244,7 @@ impl Engine {
         let decision = match decision.is_allowed() {
             true => self.reserve(decision, facts, &bill, &struck),
             false if bill.entry.is_empty() => decision,
-            false => decision.waiting(group::wait(&bill.entry, self.now())),
+            false => decision.waiting(group::wait(&bill.entry, self.moment())),
         };
         decision.after(entry).with_quotas(quotas)
     }
@@ -267,7 +273,7 @@ impl Engine {
             return decision;
         }
         let is_grpc = facts.request.protocol() == Protocol::Grpc;
-        let (now, timeout) = (self.limiter.clock().now(), self.policy.outcome_timeout);
+        let (now, timeout) = (self.now(), self.policy.outcome_timeout);
         decision.with_reservation(self.outcomes.reservations.make(now, timeout, is_grpc, holds))
     }
 
@@ -278,12 +284,12 @@ impl Engine {
             Group { charges: [], attempts: [], caller: Some(caller) } => {
                 (caller.take(self.limiter.clock()), Struck::new())
             }
-            group => group::take(group, self.now(), self.limiter.clock()),
+            group => group::take(group, self.moment(), self.limiter.clock()),
         }
     }
 
     /// The present moment, on both clocks where that is asked for.
-    fn now(&self) -> Moment {
+    fn moment(&self) -> Moment {
         let clock = self.limiter.clock();
         let unix = if self.asks_calendar { clock.calendar() } else { 0 };
         Moment { monotonic: clock.now().nanos(), unix }

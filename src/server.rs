@@ -192,6 +192,7 @@ impl Reported {
         report_tables(&mut self.tables, engine.limit_counts());
         report_strikes(&mut self.strikes, engine.strike_counts());
         report_outcomes(&mut self.outcomes, engine.outcome_counts());
+        judge.telemetry.report_left_out();
     }
 }
 

@@ -3,18 +3,22 @@
 //! No header is written but the host and a plain x-request-id, nor the query of a path, where clients put credentials.
 //! What comes from a request or a claim is cut at a length, and what does not print is escaped.
 
+mod gate;
 pub mod metrics;
 
 use crate::claims::Claim;
-use crate::config::LogPrincipal;
+use crate::config::{LogPrincipal, LogRules};
 use crate::decision::{Decision, Engaged, Verdict};
 use crate::engine::outcomes::{OutcomeCounts, Settled, Settlement};
 use crate::policy::counts::Counted;
+use crate::rate::Rate;
 use crate::request::Request;
 use crate::store::key::KeySpace;
 use crate::store::limit::TableCounts;
 use crate::store::strikes::StrikeCounts;
+use crate::time::Now;
 use crate::token::{Identity, TokenRules};
+use gate::Gate;
 use metrics::Metrics;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,39 +31,69 @@ const LONGEST: usize = 256;
 /// Writes the log lines about requests, and counts them.
 pub struct Telemetry {
     principal: LogPrincipal,
+    /// How many lines a rule may write.
+    refusals: Option<Rate>,
     hashes: KeySpace,
-    metrics: Arc<Metrics>,
+    kept: Arc<Kept>,
+}
+
+/// What goes on from one configuration to the next.
+#[derive(Default)]
+struct Kept {
+    metrics: Metrics,
+    gate: Gate,
+}
+
+/// One decided request. What only a log line needs is asked for then.
+pub struct Decided<'d, 'r> {
+    pub request: &'d Request<'r>,
+    pub identity: &'d Identity<'r>,
+    pub decision: &'d Decision<'r>,
+    /// The trace that Envoy is in (W3C Trace Context), if it told one.
+    pub traceparent: &'d dyn Fn() -> Option<&'d [u8]>,
+    pub now: &'d dyn Fn() -> Now,
 }
 
 impl Telemetry {
-    /// Telemetry that writes principals as `principal` says.
-    pub fn new(principal: LogPrincipal) -> Self {
-        Self { principal, hashes: KeySpace::new("log"), metrics: Arc::default() }
+    /// Telemetry that writes lines as `rules` say.
+    pub fn new(rules: &LogRules) -> Self {
+        let LogRules { principal, refusals, .. } = *rules;
+        Self { principal, refusals, hashes: KeySpace::new("log"), kept: Arc::default() }
     }
 
-    /// Telemetry that writes principals as `principal` says, a hash being that of before.
+    /// Telemetry that writes lines as `rules` say and goes on counting; a hash is that of before.
     #[must_use]
-    pub fn succeeded(&self, principal: LogPrincipal) -> Self {
-        Self { principal, hashes: self.hashes.clone(), metrics: Arc::clone(&self.metrics) }
+    pub fn succeeded(&self, rules: &LogRules) -> Self {
+        let LogRules { principal, refusals, .. } = *rules;
+        Self { principal, refusals, hashes: self.hashes.clone(), kept: Arc::clone(&self.kept) }
     }
 
     /// What is counted.
     pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.kept.metrics
     }
 
     /// Reports one decided request.
-    pub fn report(&self, token: &TokenRules, request: &Request<'_>, identity: &Identity<'_>, decision: &Decision<'_>) {
-        self.metrics.note(identity, decision);
-        decision.engaged().iter().for_each(engaged);
-        if *identity == Identity::Unverified {
-            warn_of_missing_claims(token, request);
+    pub fn report(&self, token: &TokenRules, decided: &Decided<'_, '_>) {
+        let Decided { request, identity, decision, now, .. } = *decided;
+        self.metrics().note(identity, decision);
+        decision.engaged().iter().for_each(|lockout| self.engaged(lockout, now()));
+        if *identity == Identity::Unverified
+            && let Some(left_out) = self.kept.gate.pass("bearer_without_claims", self.refusals, now())
+        {
+            warn_of_missing_claims(token, request, left_out);
         }
-        let (refusal, message) = match decision.observed() {
-            Some(refusal) => (refusal, "would be refused"),
-            None if decision.is_allowed() => return self.allowed(request, identity),
-            None => (decision, "refused"),
-        };
+        match decision.observed() {
+            Some(refusal) => self.refused(decided, refusal, "would be refused"),
+            None if decision.is_allowed() => self.allowed(decided),
+            None => self.refused(decided, decision, "refused"),
+        }
+    }
+
+    fn refused(&self, decided: &Decided<'_, '_>, refusal: &Decision<'_>, message: &str) {
+        let Decided { request, identity, traceparent, now, .. } = *decided;
+        let rule = refusal.refused_by().unwrap_or_else(|| refusal.reason().as_str());
+        let Some(left_out) = self.kept.gate.pass(rule, self.refusals, now()) else { return };
         info!(
             reason = %refusal.reason(),
             refused_by = refusal.refused_by(),
@@ -70,15 +104,17 @@ impl Telemetry {
             path = escaped(request.path_without_query()),
             peer = escaped(request.peer),
             request_id = request_id(request),
+            trace_id = trace_id(traceparent()),
+            left_out = (left_out > 0).then_some(left_out),
             "{message}"
         );
     }
 
     /// Reports what became of an outcome.
-    pub fn settled(&self, settlement: &Settlement) {
+    pub fn settled(&self, settlement: &Settlement, now: Now) {
         for lockout in &settlement.engaged {
-            self.metrics.engaged(lockout);
-            engaged(lockout);
+            self.metrics().engaged(lockout);
+            self.engaged(lockout, now);
         }
         for (rule, settled) in &settlement.rules {
             debug!(rule, %settled, "an outcome was settled");
@@ -88,13 +124,36 @@ impl Telemetry {
         }
     }
 
-    fn allowed(&self, request: &Request<'_>, identity: &Identity<'_>) {
+    /// Reports a lockout that was engaged. What it counts by is not in the line, only a hash of it.
+    fn engaged(&self, engaged: &Engaged, now: Now) {
+        let Engaged { lockout, key, window, is_observed } = engaged;
+        let Some(left_out) = self.kept.gate.pass(&format!("{lockout} engaged"), self.refusals, now) else { return };
+        info!(
+            lockout = &**lockout,
+            key,
+            seconds = window.as_secs_f64(),
+            observed = is_observed,
+            left_out = (left_out > 0).then_some(left_out),
+            "a lockout was engaged"
+        );
+    }
+
+    /// Reports lines that were left out, and that no line of their rule told of since.
+    pub fn report_left_out(&self) {
+        for (rule, lines) in self.kept.gate.take_left_out() {
+            info!(rule, lines, "lines were left out, of more than `log.refusals` lets through");
+        }
+    }
+
+    fn allowed(&self, decided: &Decided<'_, '_>) {
+        let Decided { request, identity, traceparent, .. } = *decided;
         debug!(
             principal = self.principal(identity),
             method = escaped(request.method),
             host = escaped(request.host),
             path = escaped(request.path_without_query()),
             request_id = request_id(request),
+            trace_id = trace_id(traceparent()),
             "allowed"
         );
     }
@@ -142,12 +201,6 @@ pub fn report_tables<'l>(
             warn!(limit, live, forgiven, overflowed, refused, shared, hint, "the table of a limit was full");
         }
     }
-}
-
-/// Reports a lockout that was engaged. What it counts by is not in the line, only a hash of it.
-fn engaged(engaged: &Engaged) {
-    let Engaged { lockout, key, window, is_observed } = engaged;
-    info!(lockout = &**lockout, key, seconds = window.as_secs_f64(), observed = is_observed, "a lockout was engaged");
 }
 
 /// Reports outcomes that changed nothing although they should have, with numbers since the start, unless these were
@@ -206,7 +259,7 @@ fn cause(identity: &Identity<'_>, decision: &Decision<'_>) -> String {
 
 /// A client sent a bearer token, yet neither claims nor a failure came with the Check: some line of Envoy's
 /// configuration is missing, and its operator has to learn which.
-fn warn_of_missing_claims(token: &TokenRules, request: &Request<'_>) {
+fn warn_of_missing_claims(token: &TokenRules, request: &Request<'_>, left_out: u64) {
     let namespace = &token.namespace;
     let hint = if request.metadata.get(namespace).is_none() {
         format!(
@@ -229,6 +282,7 @@ fn warn_of_missing_claims(token: &TokenRules, request: &Request<'_>) {
         hint,
         path = escaped(request.path_without_query()),
         request_id = request_id(request),
+        left_out = (left_out > 0).then_some(left_out),
         "a bearer token is present but no verified claims arrived"
     );
 }
@@ -247,6 +301,12 @@ fn arrived(request: &Request<'_>) -> String {
 fn request_id<'r>(request: &Request<'r>) -> Option<&'r str> {
     let is_plain = |id: &&str| id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     request.header("x-request-id").and_then(|id| str::from_utf8(id).ok()).filter(is_plain)
+}
+
+/// The trace id of a `traceparent` (W3C Trace Context: version, trace, parent, flags): 32 hexadecimal digits.
+fn trace_id(traceparent: Option<&[u8]>) -> Option<&str> {
+    let id = str::from_utf8(traceparent?).ok()?.split('-').nth(1)?;
+    Some(id).filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// `text` cut at a length, with backslashes and what does not print escaped, and what is not UTF-8 replaced.

@@ -34,6 +34,9 @@ pub const DURATION_OR_OFF: Kind<Option<Duration>> = Kind::Is("a positive duratio
     if value.node().as_text() == Some("off") { Some(None) } else { duration(value, 1).map(Some) }
 });
 pub const RATE: Kind<Rate> = Kind::Is("a rate", A_TEXT, rate);
+pub const RATE_OR_OFF: Kind<Option<Rate>> = Kind::Is("a rate or `off`", A_TEXT, |value| {
+    if value.node().as_text() == Some("off") { Some(None) } else { rate(value).map(Some) }
+});
 pub const RATES: Kind<Vec<Rate>> =
     Kind::Is("a rate or a list of rates", A_TEXT_OR_TEXTS, |value| value.list_or_one(rate));
 pub const UNITS: Kind<u64> = Kind::Is("a whole number", r#"{"type": "integer", "minimum": 0}"#, units);

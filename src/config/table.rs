@@ -4,7 +4,7 @@ use super::callers::callers;
 use super::client::client;
 use super::costs::{self, cost_rule};
 use super::identity::token;
-use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, SWITCH, duration_text};
+use super::kinds::{DELAY, DURATION, DURATION_OR_OFF, Kind, RATE_OR_OFF, SWITCH, duration_text};
 use super::limits::{self, limit};
 use super::listen::{ADDRESS, Listen, UntrustedNetwork};
 use super::lockouts::{self, lockout};
@@ -192,5 +192,11 @@ fn log(log: &mut Section<'_, '_>) -> Option<LogRules> {
     let format = log.field("format", "json", &FORMAT, "the form of a log line");
     let level = log.field("level", "info", &LEVEL, "the lowest level that is written");
     let principal = log.field("principal", "plain", &PRINCIPAL, "how principals are written");
-    Some(LogRules { format: format?, level: level?, principal: principal? })
+    let refusals = log.field(
+        "refusals",
+        "100/1s",
+        &RATE_OR_OFF,
+        "lines that a rule may write about what it refuses; the rest are counted. off: all are written",
+    );
+    Some(LogRules { format: format?, level: level?, principal: principal?, refusals: refusals? })
 }

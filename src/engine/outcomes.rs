@@ -126,11 +126,11 @@ impl OutcomeCounts {
 impl Engine {
     /// Does what rules ask for now that the outcome of a request is known.
     pub fn settle(&self, reservation: &str, outcome: &Outcome<'_>) -> Settlement {
-        let opened = match self.outcomes.reservations.open(reservation, self.limiter.clock().now()) {
+        let opened = match self.outcomes.reservations.open(reservation, self.now()) {
             Ok(opened) => opened,
             Err(refused) => return self.not_honoured(refused.into()),
         };
-        let (is_grpc, now, mut settlement) = (opened.is_grpc, self.now(), Settlement::default());
+        let (is_grpc, now, mut settlement) = (opened.is_grpc, self.moment(), Settlement::default());
         for (rule, hold) in opened.holds {
             let settled = match hold {
                 Hold::Attempt(strike) => match self.lockouts.settle(&rule, strike, outcome, is_grpc, now) {

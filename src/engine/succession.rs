@@ -27,7 +27,7 @@ impl Engine {
     pub fn succeeded(&self, token: TokenRules, prefixes: Prefixes, mut policy: Policy) -> Self {
         policy.keep(&self.policy);
         let limiter = self.limiter.succeeded(prefixes, Enforced(Arc::clone(&policy.callers)));
-        let limits = Limits::new(&policy, Some((&self.limits, self.now())));
+        let limits = Limits::new(&policy, Some((&self.limits, self.moment())));
         let lockouts = Lockouts::new(&policy, Some(&self.lockouts));
         let rehearsal = self.rehearsal.as_ref();
         Self::whole(token, policy, limiter, rehearsal, limits, lockouts, Arc::clone(&self.outcomes))

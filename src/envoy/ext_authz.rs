@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::wire::Unreadable;
 use crate::envoy::{access_log, check_request};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Decided, Telemetry};
 use crate::time::Clock;
 use tonic::Code;
 
@@ -25,7 +25,7 @@ impl ExtAuthz {
     /// What answers Checks by `config`.
     pub fn new(config: Config, clock: impl Clock + 'static) -> Self {
         let Config { token, prefixes, policy, response, log, .. } = config;
-        Self { engine: Engine::new(token, prefixes, policy, clock), response, telemetry: Telemetry::new(log.principal) }
+        Self { engine: Engine::new(token, prefixes, policy, clock), response, telemetry: Telemetry::new(&log) }
     }
 
     /// What answers Checks by another configuration, and goes on with the state of this one.
@@ -35,7 +35,7 @@ impl ExtAuthz {
         Self {
             engine: self.engine.succeeded(token, prefixes, policy),
             response,
-            telemetry: self.telemetry.succeeded(log.principal),
+            telemetry: self.telemetry.succeeded(&log),
         }
     }
 
@@ -47,7 +47,7 @@ impl ExtAuthz {
     pub fn check<'m>(
         &self,
         message: &'m [u8],
-        metadata: impl FnOnce(&str) -> Option<&'m [u8]>,
+        metadata: impl Fn(&str) -> Option<&'m [u8]>,
     ) -> Result<CheckResponse, Unreadable> {
         let mut request = check_request::read(message)?;
         if let Some(key) = self.engine.client_key() {
@@ -56,7 +56,14 @@ impl ExtAuthz {
         let identity = self.engine.token().identify(&request);
         let decision = self.engine.check(&request, &identity);
         let answer = self.response.answer(&decision, request.protocol(), || self.engine.calendar());
-        self.telemetry.report(self.engine.token(), &request, &identity, &decision);
+        let decided = Decided {
+            request: &request,
+            identity: &identity,
+            decision: &decision,
+            traceparent: &|| metadata("traceparent"),
+            now: &|| self.engine.now(),
+        };
+        self.telemetry.report(self.engine.token(), &decided);
         Ok(response(answer))
     }
 
@@ -66,7 +73,7 @@ impl ExtAuthz {
     ///
     /// [`Unreadable`], if it is none.
     pub fn log(&self, message: &[u8]) -> Result<(), Unreadable> {
-        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement))
+        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement, self.engine.now()))
     }
 }
 

@@ -18,7 +18,7 @@ use tollgate::token::Failure;
 use tollgate::{DenialStatus, MalformedRule, Prefixes, Rate};
 
 pub const FULL: &str = r#"
-listen: { grpc: "[::]:0", trusted_network: true, max_connection_age: off }
+listen: { grpc: "[::]:0", metrics: "0.0.0.0:10005", trusted_network: true, max_connection_age: off }
 token:
   source: [metadata]
   metadata: { namespace: other.filter, payload: claims, failure: why }
@@ -62,13 +62,15 @@ client: { address: peer, on_missing: peer }
 response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all, ratelimit_headers: x-ratelimit, x_ratelimit_reset: seconds, expose_headers: true }
 paths: { encoded_slash: literal }
 shutdown: { delay: 0s, timeout: 100ms }
-log: { format: text, level: trace, principal: off }
+log: { format: text, level: trace, principal: off, refusals: off }
 "#;
 
 #[test]
 fn every_field_can_be_set() {
     let Config { listen, token, prefixes, policy, response, shutdown, log, .. } = good(FULL);
     assert_eq!(listen.grpc, ListenAddress::Tcp("[::]:0".parse().unwrap()));
+    assert_eq!(listen.metrics, Some(ListenAddress::Tcp("0.0.0.0:10005".parse().unwrap())));
+    assert_eq!(log.refusals, None);
     assert_eq!((listen.trusted_network, listen.max_connection_age), (true, None));
     assert_eq!(shutdown, Shutdown { delay: Duration::ZERO, timeout: Duration::from_millis(100) });
     assert_eq!((token.namespace.as_str(), token.failure.as_str()), ("other.filter", "why"));

@@ -104,3 +104,49 @@ fn is_record(format: &str, line: &str) -> bool {
         }
     }
 }
+
+/// The first lines of a flood are written, and the rest are counted: in the next line of the rule, or by themselves.
+#[test]
+fn a_flood_of_refusals_is_counted() {
+    let records = |mesh: &Mesh, message: &str| -> Vec<Value> {
+        let log = mesh.tollgate.log();
+        let records = log.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        records.filter(|record| record["message"].as_str().is_some_and(|text| text.starts_with(message))).collect()
+    };
+    let mut mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: 2/24h }}\n"));
+    for _ in 0..5 {
+        assert_eq!(mesh.send("GET", "/", &[]).status, 401);
+    }
+    // Another rule has lines of its own.
+    assert_eq!(mesh.get(&mesh.token("a", &["prefix:rate:fast"])).status, 429);
+    assert!(must(mesh.tollgate.stop()).success());
+    let told = wait_until("the count", || Ok(records(&mesh, "lines were left out").first().cloned()));
+    let told = must(told);
+    assert_eq!((&told["rule"], &told["lines"]), (&json!("missing-token"), &json!(3)));
+    assert_eq!(records(&mesh, "refused").len(), 3);
+
+    let mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: 1/1s }}\n"));
+    let left_out = || {
+        mesh.send("GET", "/", &[]);
+        Ok(records(&mesh, "refused").iter().find_map(|record| record["left_out"].as_u64()))
+    };
+    assert!(must(wait_until("a line that counts those before it", left_out)) >= 1);
+    let mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: off }}\n"));
+    for _ in 0..150 {
+        mesh.send("GET", "/", &[]);
+    }
+    let all = || Ok((records(&mesh, "refused").len() == 150).then_some(()));
+    must(wait_until("a line for each", all));
+}
+
+/// Envoy with a tracer sends its trace along with the Check.
+#[test]
+fn a_line_names_the_trace() {
+    let tracer = "          stat_prefix: edge\n          tracing:\n            provider:\n              name: envoy.tracers.opentelemetry\n              typed_config:\n                \"@type\": type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig\n                grpc_service: { envoy_grpc: { cluster_name: app } }\n                service_name: edge\n";
+    let mesh = Mesh::patched(PLAIN, &[("          stat_prefix: edge\n", tracer)]);
+    let id = "0af7651916cd43dd8448eb211c80319c";
+    let parent = format!("00-{id}-b7ad6b7169203331-01");
+    assert_eq!(mesh.send("GET", "/", &[("traceparent", &parent)]).status, 401);
+    let record = mesh.logged("the refusal", |record| record["message"] == "refused");
+    assert_eq!(record["trace_id"], id, "{record}");
+}
