@@ -27,6 +27,7 @@ mod scopes;
 mod section;
 mod sense;
 mod sources;
+mod store;
 mod suggest;
 mod syntax;
 mod table;
@@ -46,6 +47,7 @@ use crate::rate::Rate;
 use crate::token::TokenRules;
 use mistake::Notes;
 use section::Section;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// One deployment's configuration, as meant.
@@ -61,12 +63,23 @@ pub struct Config {
     pub policy: Policy,
     /// How answers look.
     pub response: ResponseRules,
+    /// Where the state is written to, if it is.
+    pub snapshot: Option<Snapshot>,
     /// How the process stops.
     pub shutdown: Shutdown,
     /// How the log looks.
     pub log: LogRules,
     /// What is no mistake of the file and yet may not be meant.
     pub warnings: Option<Diagnostics>,
+}
+
+/// Where the state is written to, so that it survives a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The file.
+    pub path: PathBuf,
+    /// How often.
+    pub interval: Duration,
 }
 
 /// How the process stops.

@@ -5,6 +5,7 @@ mod limits;
 mod lockouts;
 pub mod outcomes;
 mod reservations;
+pub mod snapshot;
 mod succession;
 
 use crate::capability::Malformed;

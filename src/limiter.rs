@@ -39,6 +39,9 @@ pub struct Limiter<R = DefaultResolver> {
     store: Arc<MemoryStore>,
 }
 
+/// The key space of callers.
+const CALLERS: &str = "callers";
+
 /// Builds a [`Limiter`]; see [`Limiter::builder`].
 #[must_use = "a builder does nothing until it is built"]
 pub struct Builder<R> {
@@ -99,7 +102,7 @@ impl<R> Builder<R> {
 
 impl<R> Limiter<R> {
     pub(crate) fn new(prefixes: Prefixes, resolver: R, clock: Arc<dyn Clock>) -> Self {
-        Self { prefixes, resolver, clock, callers: KeySpace::new("callers"), store: Arc::new(MemoryStore::new()) }
+        Self { prefixes, resolver, clock, callers: KeySpace::new(CALLERS), store: Arc::new(MemoryStore::new()) }
     }
 
     /// Decides one request of the caller `principal` whose token has `capabilities`, at the cost of one unit of

@@ -2,7 +2,7 @@
 
 pub mod watch;
 
-use crate::config::{Config, ConfigError, Listen, LogFormat, Shutdown, read};
+use crate::config::{Config, ConfigError, Listen, LogFormat, Shutdown, Snapshot, read};
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::time::unix_now;
 use arc_swap::{ArcSwap, Guard};
@@ -29,12 +29,24 @@ pub struct Status {
     pub refused: u64,
     /// Whether the last file is the live one.
     pub is_current: bool,
+    /// Snapshots that were written, and those that could not be.
+    pub snapshots: [u64; 2],
+    /// When the last one was written, in seconds since the Unix epoch.
+    pub last_snapshot: Option<u64>,
 }
 
 impl Live {
     /// What answers Checks from now on.
     pub fn new(first: ExtAuthz, hash: Hash) -> Self {
-        let status = Status { hash, since: unix_now(), applied: 0, refused: 0, is_current: true };
+        let status = Status {
+            hash,
+            since: unix_now(),
+            applied: 0,
+            refused: 0,
+            is_current: true,
+            snapshots: [0; 2],
+            last_snapshot: None,
+        };
         Self { judge: ArcSwap::from_pointee(first), status: Mutex::new(status) }
     }
 
@@ -56,6 +68,15 @@ impl Live {
         self.load().engine.forget_rates_of_others();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         *status = Status { hash, since: unix_now(), applied: status.applied + 1, is_current: true, ..*status };
+    }
+
+    /// Notes whether a snapshot could be written.
+    pub fn wrote_snapshot(&self, is_written: bool) {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        status.snapshots[usize::from(!is_written)] += 1;
+        if is_written {
+            status.last_snapshot = Some(unix_now());
+        }
     }
 
     /// Notes a file that cannot be used.
@@ -80,6 +101,7 @@ pub struct Hash([u8; 32]);
 struct Started {
     listen: Listen,
     shutdown: Shutdown,
+    snapshot: Option<Snapshot>,
     format: LogFormat,
 }
 
@@ -115,7 +137,12 @@ impl Source {
     pub fn open(path: &Path) -> Result<(Self, Config), ConfigError> {
         let bytes = read(path)?;
         let config = Config::from_bytes(path, &bytes)?;
-        let started = Started { listen: config.listen.clone(), shutdown: config.shutdown, format: config.log.format };
+        let started = Started {
+            listen: config.listen.clone(),
+            shutdown: config.shutdown,
+            snapshot: config.snapshot.clone(),
+            format: config.log.format,
+        };
         Ok((Self { path: path.into(), hash: Hash::of(&bytes), started }, config))
     }
 
@@ -148,6 +175,7 @@ impl Started {
     fn differs(&self, config: &Config) -> Vec<&'static str> {
         let differs = [
             ("listen", self.listen != config.listen),
+            ("store", self.snapshot != config.snapshot),
             ("shutdown", self.shutdown != config.shutdown),
             ("log.format", self.format != config.log.format),
         ];

@@ -5,6 +5,7 @@ mod http;
 pub mod listener;
 mod scrape;
 pub mod services;
+pub mod snapshot;
 mod status;
 pub mod worker;
 

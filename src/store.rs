@@ -13,3 +13,5 @@ pub(crate) mod meter;
 pub(crate) mod ranks;
 pub(crate) mod strikes;
 pub(crate) mod swept;
+#[cfg(feature = "server")]
+pub(crate) mod written;

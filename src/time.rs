@@ -57,22 +57,32 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
-/// The machine's monotonic clock; its origin is the moment it was made.
+/// The machine's monotonic clock; its origin is the moment it was made, unless it is said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     origin: Instant,
+    /// What it said then.
+    begun: Duration,
+}
+
+impl SystemClock {
+    /// The same clock, whose origin is so long ago: what happened before it was made can have a time on it.
+    #[cfg(feature = "server")]
+    pub fn begun(self, ago: Duration) -> Self {
+        Self { begun: ago, ..self }
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "this is the clock that others are handed")]
 impl Default for SystemClock {
     fn default() -> Self {
-        Self { origin: Instant::now() }
+        Self { origin: Instant::now(), begun: Duration::ZERO }
     }
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        Now::after(self.origin.elapsed())
+        Now::after(self.begun + self.origin.elapsed())
     }
 }
 

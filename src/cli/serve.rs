@@ -4,17 +4,21 @@ mod log;
 
 use crate::cli::Failure;
 use crate::cli::service::Service;
-use crate::config::{Config, ConfigError, Diagnostics};
+use crate::config::{Config, ConfigError, Diagnostics, Snapshot};
 use crate::envoy::ext_authz::ExtAuthz;
 use crate::reload::watch::Watch;
 use crate::reload::{Changed, Hash, Live, Source};
-use crate::server::{self, Ends, Stop};
+use crate::server::{self, Ends, Stop, snapshot};
 use crate::time::SystemClock;
 use log::Log;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How far back the clock goes, so that what a snapshot remembers has a time on it: twice the longest window of a limit.
+const PAST: Duration = Duration::from_secs(2 * 366 * 24 * 60 * 60);
 
 /// Run the external-authorization service until SIGTERM or SIGINT
 ///
@@ -45,7 +49,10 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
     let (mut first, mut again) = (Signals::new()?, Signals::new()?);
     let listeners = server::bind_all(&config.listen).await?;
     let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
-    let live = Arc::new(Live::new(ExtAuthz::new(config, SystemClock::default()), source.hash()));
+    let snapshot = config.snapshot.clone();
+    let mut judge = ExtAuthz::new(config, SystemClock::default().begun(PAST));
+    snapshot.iter().for_each(|snapshot| snapshot::restore(snapshot, &mut judge.engine));
+    let live = Arc::new(Live::new(judge, source.hash()));
     let watch = Watch::start(source.path())?;
     let second = async {
         again.asked().await;
@@ -54,11 +61,23 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
     tokio::select! {
         never = log.report_lost() => match never {},
         never = reload(watch, source, &live, log) => match never {},
-        served = server::run(listeners, Arc::clone(&live), ends, first.asked()) => served,
+        never = keep(snapshot.as_ref(), &live) => match never {},
+        served = server::run(listeners, Arc::clone(&live), ends, first.asked()) => {
+            snapshot.iter().for_each(|snapshot| snapshot::write(&snapshot.path, &live));
+            served
+        }
         () = second => {
             tracing::warn!("told to stop again: requests in flight are cut off");
             Ok(())
         }
+    }
+}
+
+/// Writes snapshots, if they are asked for.
+async fn keep(snapshot: Option<&Snapshot>, live: &Arc<Live>) -> Infallible {
+    match snapshot {
+        Some(snapshot) => snapshot::keep(snapshot, live).await,
+        None => std::future::pending().await,
     }
 }
 

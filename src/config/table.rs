@@ -12,6 +12,7 @@ use super::response::response;
 use super::rules;
 use super::scopes;
 use super::section::Section;
+use super::store::store;
 use super::{Config, LogFormat, LogLevel, LogPrincipal, LogRules, Shutdown};
 use crate::answer::QuotaHeaders;
 use crate::path::EncodedSlash;
@@ -69,6 +70,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     );
     let client = file.section("client", "where the address of a client is read", client);
     let response = file.section("response", "how answers look", response);
+    let store = file.section("store", "where state lives", store);
     let paths = file.section("paths", "what paths are matched", paths);
     let shutdown = file.section("shutdown", "how the process stops", shutdown);
     let log = file.section("log", "how the log looks", log);
@@ -116,13 +118,14 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         counts: Arc::default(),
         crowd: Arc::default(),
     };
-    let (listen, shutdown, log) = (listen?, shutdown?, log?);
+    let (listen, snapshot, shutdown, log) = (listen?, store?, shutdown?, log?);
     Some(Config {
         listen,
         token: token.rules,
         prefixes: token.prefixes,
         policy,
         response,
+        snapshot,
         shutdown,
         log,
         warnings: None,

@@ -1,5 +1,6 @@
 //! The limits with their tables: what they charge a request, at entry, with the caller's rates, and by its outcome.
 
+use super::snapshot::fingerprint;
 use crate::decision::Verdict;
 use crate::policy::facts::Facts;
 use crate::policy::limits::{ChargeAt, Limit};
@@ -29,10 +30,11 @@ pub(crate) struct Owed {
     pub cost: u64,
 }
 
-struct Built {
-    limit: Limit,
-    space: KeySpace,
-    table: LimitTable,
+/// A limit with its table.
+pub struct Built {
+    pub(super) limit: Limit,
+    pub(super) space: KeySpace,
+    pub(super) table: LimitTable,
 }
 
 /// Charges in the order of their limits.
@@ -80,7 +82,8 @@ impl Limits {
             let of_same_name = |built: &&Built| built.limit.name == limit.name;
             let kept = before.and_then(|(limits, now)| {
                 let before = limits.limits.iter().find(of_same_name)?;
-                before.succeeded(limit, limits.ipv6_prefix == ipv6_prefix, now)
+                let is_same = limits.counts_by(before) == counts_by(limit, ipv6_prefix);
+                is_same.then(|| before.succeeded(limit, now))
             });
             kept.unwrap_or_else(|| Built::new(limit))
         };
@@ -156,6 +159,18 @@ impl Limits {
         self.limits.iter().for_each(|built| built.table.trim(now));
     }
 
+    pub(super) fn built(&self) -> &[Built] {
+        &self.limits
+    }
+
+    pub(super) fn built_mut(&mut self, number: usize) -> &mut Built {
+        &mut self.limits[number]
+    }
+
+    pub(super) fn counts_by(&self, built: &Built) -> u64 {
+        counts_by(&built.limit, self.ipv6_prefix)
+    }
+
     /// What the table of each limit has come through, by name.
     pub fn counts(&self) -> impl Iterator<Item = (&str, TableCounts)> {
         self.limits.iter().map(|built| (&*built.limit.name, built.table.counts()))
@@ -168,21 +183,22 @@ impl Built {
         Self { space: KeySpace::new(&limit.name), table, limit: limit.clone() }
     }
 
-    /// The same limit as the file has it now, with what was spent; none, if what was spent means nothing to it, since it
-    /// counts by something else or in other windows. What is owed is no more than a request can owe at the new rate.
-    fn succeeded(&self, limit: &Limit, same_networks: bool, now: Moment) -> Option<Self> {
-        let same_key = self.limit.scope.key == limit.scope.key && (same_networks || !limit.scope.counts_clients());
-        let same_windows =
-            self.limit.is_fixed == limit.is_fixed && (!limit.is_fixed || self.limit.rate.nanos() == limit.rate.nanos());
-        if !same_key || !same_windows {
-            return None;
-        }
+    /// The same limit as the file has it now, with what was spent. What is owed is no more than a request can owe at a new
+    /// rate.
+    fn succeeded(&self, limit: &Limit, now: Moment) -> Self {
         let table = self.table.succeeded(meter(limit), limit.max_keys, limit.when_full);
         if (self.limit.rate, self.limit.burst) != (limit.rate, limit.burst) {
             table.clamp(now);
         }
-        Some(Self { space: self.space.clone(), table, limit: limit.clone() })
+        Self { space: self.space.clone(), table, limit: limit.clone() }
     }
+}
+
+/// What a limit counts by, and in which windows, as a number: where two are alike, what was spent means the same.
+fn counts_by(limit: &Limit, ipv6_prefix: u8) -> u64 {
+    let window = limit.is_fixed.then(|| limit.rate.nanos());
+    let prefix = limit.scope.counts_clients().then_some(ipv6_prefix);
+    fingerprint(&format!("{:?} {prefix:?} {window:?}", limit.scope.key))
 }
 
 fn meter(limit: &Limit) -> Meter {

@@ -1,6 +1,7 @@
 //! The lockouts with their tables: attempts that are counted, and what outcomes do to them.
 
 use super::limits::Bill;
+use super::snapshot::fingerprint;
 use crate::decision::{Engaged, Taken, Verdict};
 use crate::policy::facts::Facts;
 use crate::policy::lockouts::{self, Lockout};
@@ -21,11 +22,12 @@ pub struct Lockouts {
     ipv6_prefix: u8,
 }
 
-struct Built {
-    lockout: Lockout,
-    space: KeySpace,
-    table: StrikeTable,
-    window: Window,
+/// A lockout with its table.
+pub struct Built {
+    pub(super) lockout: Lockout,
+    pub(super) space: KeySpace,
+    pub(super) table: StrikeTable,
+    pub(super) window: Window,
 }
 
 impl Lockouts {
@@ -36,7 +38,8 @@ impl Lockouts {
         let build = |lockout: &Lockout| {
             let kept = before.and_then(|before| {
                 let built = before.lockouts.iter().find(|built| built.lockout.name == lockout.name)?;
-                built.succeeded(lockout, before.ipv6_prefix == ipv6_prefix)
+                let is_same = before.counts_by(built) == counts_by(lockout, ipv6_prefix);
+                is_same.then(|| built.succeeded(lockout))
             });
             kept.unwrap_or_else(|| Built::new(lockout))
         };
@@ -113,6 +116,18 @@ impl Lockouts {
         }
     }
 
+    pub(super) fn built(&self) -> &[Built] {
+        &self.lockouts
+    }
+
+    pub(super) fn built_mut(&mut self, number: usize) -> &mut Built {
+        &mut self.lockouts[number]
+    }
+
+    pub(super) fn counts_by(&self, built: &Built) -> u64 {
+        counts_by(&built.lockout, self.ipv6_prefix)
+    }
+
     /// Drops keys that are worth nothing.
     pub fn sweep(&self, now: Moment) {
         self.lockouts.iter().for_each(|built| built.table.sweep(built.window.span(now)));
@@ -130,18 +145,10 @@ impl Built {
         Self { space: KeySpace::new(&lockout.name), table, window: window(lockout), lockout: lockout.clone() }
     }
 
-    /// The same lockout as the file has it now, with its strikes; none, if these mean nothing to it, since it counts by
-    /// something else or in other windows.
-    fn succeeded(&self, lockout: &Lockout, same_networks: bool) -> Option<Self> {
-        let (ours, theirs) = (&self.lockout, lockout);
-        let same_key = ours.scope.key == theirs.scope.key && (same_networks || !theirs.scope.counts_clients());
-        let same_windows = ours.is_fixed == theirs.is_fixed && (!theirs.is_fixed || ours.window == theirs.window);
-        (same_key && same_windows && ours.is_provisional == theirs.is_provisional).then(|| Self {
-            space: self.space.clone(),
-            table: self.table.succeeded(lockout.threshold, lockout.max_keys),
-            window: window(lockout),
-            lockout: lockout.clone(),
-        })
+    /// The same lockout as the file has it now, with its strikes.
+    fn succeeded(&self, lockout: &Lockout) -> Self {
+        let table = self.table.succeeded(lockout.threshold, lockout.max_keys);
+        Self { space: self.space.clone(), table, window: window(lockout), lockout: lockout.clone() }
     }
 
     /// The attempt that a request is, if the lockout is for it.
@@ -172,6 +179,13 @@ impl Built {
             is_observed: self.lockout.mode == Mode::Observe,
         }
     }
+}
+
+/// What a lockout counts by, how and in which windows, as a number: where two are alike, strikes mean the same.
+fn counts_by(lockout: &Lockout, ipv6_prefix: u8) -> u64 {
+    let window = lockout.is_fixed.then_some(lockout.window);
+    let prefix = lockout.scope.counts_clients().then_some(ipv6_prefix);
+    fingerprint(&format!("{:?} {prefix:?} {window:?} {}", lockout.scope.key, lockout.is_provisional))
 }
 
 fn window(lockout: &Lockout) -> Window {

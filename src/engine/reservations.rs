@@ -5,8 +5,9 @@
 //! is known for as long as a reservation lives, so that none counts twice.
 
 use super::limits::Owed;
-use crate::store::key::{Key, secret};
+use crate::store::key::secret;
 use crate::store::strikes::Strike;
+use crate::store::written::Rest;
 use crate::time::Now;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
@@ -173,8 +174,7 @@ impl Reservation {
         let (number, until, is_grpc) = (rest.number()?, rest.number()?, rest.byte()? != 0);
         let mut holds = Holds::new();
         while !rest.0.is_empty() {
-            let length = rest.byte()?;
-            let rule = String::from_utf8(rest.take(length.into())?.to_vec()).ok()?;
+            let rule = rest.text()?.to_owned();
             let hold = match rest.byte()? {
                 CHARGE => Hold::Charge(Owed { key: rest.key()?, wider: rest.key()?, cost: rest.number()? }),
                 engaged => {
@@ -189,26 +189,3 @@ impl Reservation {
 
 /// Marks a charge; an attempt is marked by whether it engaged its lockout.
 const CHARGE: u8 = 2;
-
-/// What is left to read.
-struct Rest<'b>(&'b [u8]);
-
-impl<'b> Rest<'b> {
-    fn take(&mut self, length: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
-    }
-
-    fn key(&mut self) -> Option<Key> {
-        self.take(16)?.try_into().ok().map(Key::from_bytes)
-    }
-}

@@ -1,11 +1,13 @@
 //! What the service asks of a limiter beside decisions: charges that go with others, and a successor by another policy.
 
-use super::Limiter;
+use super::{CALLERS, Limiter};
 use crate::capability::Prefixes;
 use crate::decision::{Decision, Quota, Verdict};
 use crate::plan::Presented;
 use crate::rate::Rate;
+use crate::store::caller::Caller;
 use crate::store::group::CallerCharge;
+use crate::store::key::{KeySpace, Secret};
 use crate::time::Clock;
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -50,5 +52,25 @@ impl<R> Limiter<R> {
     /// The verdict on a request that is not held to any rate, with the warnings that its capabilities call for.
     pub(crate) fn decline<'t>(&self, verdict: Verdict<'t>, capabilities: &[&'t str]) -> Decision<'t> {
         Decision::without_rates(verdict, self.prefixes.read(capabilities.iter().copied()).malformed)
+    }
+
+    /// What callers' keys cannot be made without.
+    pub(crate) fn secret(&self) -> Secret {
+        self.callers.secret
+    }
+
+    /// Makes callers' keys as another process made them.
+    pub(crate) fn take_secret(&mut self, secret: Secret) {
+        self.callers = KeySpace::with(CALLERS, secret);
+    }
+
+    /// Hands all callers to `write`, as bytes.
+    pub(crate) fn write<E>(&self, write: impl FnMut(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        self.store.write(&*self.clock, write)
+    }
+
+    /// Goes on with a caller of another process.
+    pub(crate) fn put(&self, caller: Caller) {
+        self.store.put(caller);
     }
 }

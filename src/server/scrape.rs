@@ -73,7 +73,13 @@ fn of_configuration(writer: &mut Writer<'_, '_>, live: &Live) -> Result<(), Erro
     writer.gauge("tollgate_config_is_current", help, status.is_current.into())?;
     let results =
         [(vec![("result", "applied")], status.applied as f64), (vec![("result", "refused")], status.refused as f64)];
-    writer.counters("tollgate_config_reloads", "Changes of the configuration file that were seen", results)
+    writer.counters("tollgate_config_reloads", "Changes of the configuration file that were seen", results)?;
+    let [written, failed] = status.snapshots.map(|count| count as f64);
+    let results = [(vec![("result", "written")], written), (vec![("result", "failed")], failed)];
+    writer.counters("tollgate_snapshots", "Snapshots of the state, where they are turned on", results)?;
+    let help = "When the last snapshot was written, in seconds since 1970";
+    let last = status.last_snapshot.map(|seconds| (vec![], seconds as f64));
+    writer.gauges("tollgate_snapshot_timestamp_seconds", help, last)
 }
 
 fn of_tables(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error> {

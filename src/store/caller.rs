@@ -1,5 +1,8 @@
 //! One caller's allowances: created, remembered, weighed together, taken all or none.
 
+#[cfg(feature = "server")]
+mod written;
+
 use crate::decision::{By, Refused, Taken};
 use crate::plan::Presented;
 use crate::rate::Rate;

@@ -10,7 +10,7 @@ pub(crate) struct Key([u64; 2]);
 
 /// A secret drawn from the system's randomness. Hashes under the standard library's random SipHash keys are as secret as
 /// those keys.
-pub(crate) fn secret() -> [u8; 16] {
+pub(crate) fn secret() -> Secret {
     let random = RandomState::new();
     let mut secret = [0; 16];
     secret[..8].copy_from_slice(&random.hash_one(0).to_le_bytes());
@@ -20,20 +20,32 @@ pub(crate) fn secret() -> [u8; 16] {
 
 /// Makes the keys of one key space. Keys of different spaces never meet.
 #[derive(Clone)]
-pub(crate) struct KeySpace(SipHasher13);
+pub(crate) struct KeySpace {
+    hasher: SipHasher13,
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the library writes nothing down"))]
+    pub secret: Secret,
+}
+
+/// What a key space's hashes cannot be made without.
+pub(crate) type Secret = [u8; 16];
 
 impl KeySpace {
     /// The key space `name`, under a secret drawn from the system's randomness.
     pub(crate) fn new(name: &str) -> Self {
-        let mut hasher = SipHasher13::new_with_key(&secret());
+        Self::with(name, secret())
+    }
+
+    /// The key space `name` under this secret.
+    pub(crate) fn with(name: &str, secret: Secret) -> Self {
+        let mut hasher = SipHasher13::new_with_key(&secret);
         hasher.write_usize(name.len());
         hasher.write(name.as_bytes());
-        Self(hasher)
+        Self { hasher, secret }
     }
 
     /// The key of `name`, any bytes, the empty ones included.
     pub(crate) fn key(&self, name: &[u8]) -> Key {
-        let mut hasher = self.0;
+        let mut hasher = self.hasher;
         hasher.write(name);
         Key::of(&hasher)
     }
@@ -42,7 +54,7 @@ impl KeySpace {
     /// keys. Parts that stand for one another, such as a principal and an address, are told apart by a part before
     /// them that says which it is.
     pub(crate) fn key_of<'p>(&self, parts: impl IntoIterator<Item = Option<&'p [u8]>>) -> Key {
-        let mut hasher = self.0;
+        let mut hasher = self.hasher;
         encode(parts, |bytes| hasher.write(bytes));
         Key::of(&hasher)
     }

@@ -4,6 +4,9 @@
 //! sight has spent something, the limit says what becomes of a new one: it shares an allowance with others, takes the
 //! place of the key that was seen least recently, or is refused.
 
+#[cfg(feature = "server")]
+mod written;
+
 use crate::store::key::Key;
 use crate::store::meter::{Level, Meter, Moment};
 #[cfg(feature = "server")]

@@ -15,6 +15,8 @@ use crate::store::swept::change_all;
 use crate::store::swept::{Keyed, Swept, lock, trim};
 use crate::time::Clock;
 #[cfg(feature = "server")]
+use hashbrown::hash_table::Entry;
+#[cfg(feature = "server")]
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
@@ -79,6 +81,32 @@ impl MemoryStore {
         for shard in &self.shards {
             let now = clock.now();
             change_all(&shard.0, |caller| caller.forget_policy_rates(now, keep));
+        }
+    }
+
+    /// Appends all callers to `bytes`, and hands these on whenever there are enough of them.
+    #[cfg(feature = "server")]
+    pub(crate) fn write<E>(
+        &self,
+        clock: &dyn Clock,
+        mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut bytes = Vec::new();
+        for shard in &self.shards {
+            let now = clock.now();
+            change_all(&shard.0, |caller| caller.write(&mut bytes, now));
+            write(&mut bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a caller in the place of what is known of it.
+    #[cfg(feature = "server")]
+    pub(crate) fn put(&self, caller: Caller) {
+        let mut table = self.lock(caller.key);
+        match table.entry(caller.key) {
+            Entry::Occupied(mut known) => *known.get_mut() = caller,
+            Entry::Vacant(place) => drop(place.insert(caller)),
         }
     }
 

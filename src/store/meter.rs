@@ -5,6 +5,8 @@ use crate::rate::Rate;
 #[cfg(feature = "server")]
 use crate::store::fixed_window::{FixedWindow, Used};
 use crate::store::gcra::{Fit, Terms, debt};
+#[cfg(feature = "server")]
+use crate::store::written::{Rest, Since, put};
 
 /// How a limit counts.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +87,31 @@ impl Meter {
             }
             Self::Fixed(_) => level,
         }
+    }
+
+    /// Appends a level as it is at `now`.
+    #[cfg(feature = "server")]
+    pub(crate) fn write(&self, level: Level, bytes: &mut Vec<u8>, now: Moment) {
+        match self {
+            Self::Rolling { .. } => {
+                put(bytes, debt(level.at, now.monotonic));
+                put(bytes, 0);
+            }
+            Self::Fixed(_) => {
+                put(bytes, level.at);
+                put(bytes, level.used);
+            }
+        }
+    }
+
+    /// Reads a level; `None` if the bytes are none.
+    #[cfg(feature = "server")]
+    pub(crate) fn read_level(&self, rest: &mut Rest<'_>, since: Since) -> Option<Level> {
+        let (at, used) = (rest.number()?, rest.number()?);
+        Some(match self {
+            Self::Rolling { .. } => Level { at: since.until(at), used: 0 },
+            Self::Fixed(_) => Level { at, used },
+        })
     }
 
     /// Whether it is worth no more than an allowance that does not exist.

@@ -92,6 +92,14 @@ impl<T: Keyed, const QUEUES: usize> Ranks<T, QUEUES> {
         Some(self.queues[queue].first).filter(|&at| at != NONE)
     }
 
+    /// The entries of the chunk `number`, each with its queue; `None` behind the last one.
+    #[cfg(feature = "server")]
+    pub(crate) fn chunk(&self, number: usize) -> Option<impl Iterator<Item = (&T, usize)>> {
+        let slots = self.chunks.get(number)?.iter().zip(number * CHUNK..);
+        let is_live = |(slot, at): &(&Slot<T>, usize)| self.find(slot.entry.key()) == Some(*at as u32);
+        Some(slots.filter(is_live).map(|(slot, _)| (&slot.entry, slot.queue.into())))
+    }
+
     /// Adds an entry whose key has none, at the end of `queue`, and says where.
     pub(crate) fn add(&mut self, entry: T, queue: usize) -> u32 {
         let key = entry.key();

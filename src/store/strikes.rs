@@ -11,6 +11,9 @@
 //! those that are not locked. A lockout is never given up. Every step looks at a few entries and no more.
 
 #[cfg(feature = "server")]
+pub(crate) mod written;
+
+#[cfg(feature = "server")]
 use crate::store::fixed_window::FixedWindow;
 use crate::store::key::Key;
 use crate::store::meter::Moment;

@@ -37,7 +37,7 @@ fn message(path: &Path) -> String {
 #[test]
 fn every_bad_file_has_its_exact_message() {
     let bad = files("yaml");
-    assert_eq!(bad.len(), 202);
+    assert_eq!(bad.len(), 205);
     assert_eq!(bad.iter().map(|path| path.with_extension("txt")).collect::<Vec<_>>(), files("txt"));
     let wrong: Vec<_> = bad
         .iter()
@@ -177,7 +177,7 @@ fn mistakes_that_are_not_shown_are_counted() {
     assert_eq!(
         last(50).as_deref(),
         Some(
-            "hint: known keys here: listen, mode, token, callers, costs, limits, lockouts, outcome_timeout, client, response, paths, shutdown, log"
+            "hint: known keys here: listen, mode, token, callers, costs, limits, lockouts, outcome_timeout, client, response, store, paths, shutdown, log"
         )
     );
     assert_eq!(last(51).as_deref(), Some("and 1 more mistake"));

@@ -33,6 +33,7 @@ mod quotas;
 mod rates;
 mod reload;
 mod services;
+mod snapshots;
 mod stops;
 mod warnings;
 mod wire;

@@ -53,4 +53,6 @@ mod reload;
 mod replay;
 #[cfg(feature = "server")]
 mod scenarios;
+#[cfg(feature = "server")]
+mod snapshot;
 mod store;

@@ -3,7 +3,7 @@
 use super::{good, path, within};
 use std::time::Duration;
 use tollgate::answer::{BodyFormat, DecisionMetadata, QuotaHeaders, ResetTime};
-use tollgate::config::{Config, ListenAddress, LogFormat, LogLevel, LogPrincipal, Shutdown};
+use tollgate::config::{Config, ListenAddress, LogFormat, LogLevel, LogPrincipal, Shutdown, Snapshot};
 use tollgate::path::EncodedSlash;
 use tollgate::policy::callers::{Action, CallerRule};
 use tollgate::policy::costs::{Cost, CostSource};
@@ -60,6 +60,7 @@ lockouts:
 outcome_timeout: 90s
 client: { address: peer, on_missing: peer }
 response: { warning_header: X-Notes, warnings: true, body: none, realm: "the \"api\"", decision_metadata: all, ratelimit_headers: x-ratelimit, x_ratelimit_reset: seconds, expose_headers: true }
+store: { memory: { snapshot: /var/lib/tollgate/state, interval: 10s } }
 paths: { encoded_slash: literal }
 shutdown: { delay: 0s, timeout: 100ms }
 log: { format: text, level: trace, principal: off, refusals: off }
@@ -67,10 +68,12 @@ log: { format: text, level: trace, principal: off, refusals: off }
 
 #[test]
 fn every_field_can_be_set() {
-    let Config { listen, token, prefixes, policy, response, shutdown, log, .. } = good(FULL);
+    let Config { listen, token, prefixes, policy, response, snapshot, shutdown, log, .. } = good(FULL);
     assert_eq!(listen.grpc, ListenAddress::Tcp("[::]:0".parse().unwrap()));
     assert_eq!(listen.metrics, Some(ListenAddress::Tcp("0.0.0.0:10005".parse().unwrap())));
     assert_eq!(log.refusals, None);
+    let interval = Duration::from_secs(10);
+    assert_eq!(snapshot, Some(Snapshot { path: "/var/lib/tollgate/state".into(), interval }));
     assert_eq!((listen.trusted_network, listen.max_connection_age), (true, None));
     assert_eq!(shutdown, Shutdown { delay: Duration::ZERO, timeout: Duration::from_millis(100) });
     assert_eq!((token.namespace.as_str(), token.failure.as_str()), ("other.filter", "why"));

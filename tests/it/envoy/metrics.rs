@@ -151,9 +151,14 @@ fn names(text: &str) -> BTreeSet<String> {
 #[test]
 fn dashboard_and_alerts_name_metrics_that_there_are() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-    let mesh = Mesh::start(&with_metrics(RULES));
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let mesh =
+        Mesh::start(&with_metrics(&format!("{RULES}store: {{ memory: {{ snapshot: {state:?}, interval: 10ms }} }}\n")));
     mesh.send("GET", "/", &[]);
     mesh.get("x");
+    let written = || Ok(scrape(&mesh.tollgate).contains("tollgate_snapshot_timestamp_seconds 1").then_some(()));
+    must(wait_until("a snapshot", written));
     let text = scrape(&mesh.tollgate);
     let series: BTreeSet<String> = text
         .lines()

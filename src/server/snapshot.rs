@@ -1,0 +1,86 @@
+//! The file that the state is written to from time to time, and read from at the start: whole or not at all.
+
+use crate::config::Snapshot;
+use crate::engine::Engine;
+use crate::engine::snapshot::Restored;
+use crate::reload::Live;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// Goes on with the snapshot that there is, if there is one. One that is not to be used is left out, and the log says why.
+pub fn restore(snapshot: &Snapshot, engine: &mut Engine) {
+    let path = snapshot.path.display();
+    let bytes = match fs::read(&snapshot.path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return info!(%path, "there is no snapshot yet: all allowances are full");
+        }
+        Err(error) => return refuse(&snapshot.path, &error),
+    };
+    match engine.restore(&bytes) {
+        Ok(Restored { callers, age, left_out }) => {
+            let seconds = Duration::from_nanos(age).as_secs_f64();
+            let left_out = (!left_out.is_empty()).then(|| left_out.join(", "));
+            info!(%path, callers, seconds, left_out, "the snapshot of so many seconds ago was restored");
+        }
+        Err(unusable) => refuse(&snapshot.path, &unusable),
+    }
+}
+
+fn refuse(path: &Path, cause: &dyn std::fmt::Display) {
+    let path = path.display();
+    let hint = "all allowances are full; the next snapshot takes its place";
+    warn!(%path, %cause, hint, "the snapshot was not restored");
+}
+
+/// Writes a snapshot every now and then, for ever.
+pub async fn keep(snapshot: &Snapshot, live: &Arc<Live>) -> std::convert::Infallible {
+    let mut every = tokio::time::interval(snapshot.interval);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    every.tick().await;
+    loop {
+        every.tick().await;
+        let (path, live) = (snapshot.path.clone(), Arc::clone(live));
+        // A panic is reported as such; the next snapshot may do better.
+        let _ = tokio::task::spawn_blocking(move || write(&path, &live)).await;
+    }
+}
+
+/// Writes a snapshot; the log says where that fails.
+pub fn write(path: &Path, live: &Live) {
+    let judge = live.load();
+    let written = save(path, |out| judge.engine.write_snapshot(out));
+    live.wrote_snapshot(written.is_ok());
+    if let Err(error) = written {
+        let path = path.display();
+        warn!(%path, %error, "the snapshot was not written; the one before it stays");
+    }
+}
+
+/// Writes a file beside the one that is there, and then in its place: who is killed leaves the one or the other.
+fn save(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let part = beside(path);
+    let mut options = OpenOptions::new();
+    // It holds the secrets of the keys in it.
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut out = BufWriter::with_capacity(1 << 18, options.open(&part)?);
+    write(&mut out)?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    fs::rename(&part, path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    path.with_file_name(name)
+}

@@ -1,0 +1,100 @@
+//! The snapshot as a file: written at SIGTERM and from time to time, read at the start, whole or not at all.
+
+use super::checks::{check, verdict};
+use super::child::wait_until;
+use super::mesh::{PLAIN, must, program};
+use super::process::Tollgate;
+use super::wire::Http2;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const RATE: &str = "prefix:rate:1000000/24h";
+
+fn start(path: &Path, interval: &str) -> Tollgate {
+    let store =
+        format!("store: {{ memory: {{ snapshot: {path:?}, interval: {interval} }} }}\nshutdown: {{ delay: 0s }}\n");
+    must(Tollgate::start(program(), &[], &format!("{PLAIN}{store}response: {{ ratelimit_headers: x-ratelimit }}\n")))
+}
+
+/// Asks so often, and says what is left of the caller's rate then.
+fn ask(tollgate: &Tollgate, times: usize) -> u64 {
+    let mut connection = Http2::connect(tollgate.address());
+    let mut left = 0;
+    for _ in 0..times {
+        let reply = check(&mut connection, "carol", RATE);
+        assert_eq!(verdict(&reply), 200);
+        left = remaining(&reply.message());
+    }
+    left
+}
+
+/// The header `x-ratelimit-remaining` of an answer.
+fn remaining(message: &[u8]) -> u64 {
+    use envoy_types::pb::envoy::service::auth::v3::{CheckResponse, check_response::HttpResponse};
+    use prost::Message;
+    let response = CheckResponse::decode(message).unwrap();
+    let Some(HttpResponse::OkResponse(ok)) = response.http_response else { panic!("{response:?}") };
+    let headers = ok.response_headers_to_add.into_iter().filter_map(|option| option.header);
+    let mut left = headers.filter(|header| header.key == "x-ratelimit-remaining");
+    left.next().unwrap().value.parse().unwrap()
+}
+
+fn record(tollgate: &Tollgate, message: &str) -> Value {
+    let found = wait_until(message, || {
+        let log = tollgate.log();
+        let records = log.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        Ok(records.into_iter().find(|record| record["message"].as_str().is_some_and(|text| text.contains(message))))
+    });
+    must(found)
+}
+
+#[test]
+fn a_restart_goes_on_where_it_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let mut tollgate = start(&path, "1h");
+    record(&tollgate, "there is no snapshot yet");
+    assert_eq!(ask(&tollgate, 3), 999_997);
+    assert!(must(tollgate.stop()).success());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "nobody else may read it");
+    let mut tollgate = start(&path, "1h");
+    assert_eq!(record(&tollgate, "was restored")["callers"], 1);
+    assert!((999_996..=999_997).contains(&ask(&tollgate, 1)), "some units come back while it is away");
+    assert!(must(tollgate.stop()).success());
+    // Damaged, and not there to be written.
+    fs::write(&path, "nonsense").unwrap();
+    let mut tollgate = start(&path, "10ms");
+    assert_eq!(record(&tollgate, "was not restored")["cause"], "this is no snapshot of Tollgate");
+    assert_eq!(ask(&tollgate, 1), 999_999);
+    fs::remove_file(&path).unwrap();
+    must(wait_until("the next snapshot", || Ok(path.exists().then_some(()))));
+    drop(folder);
+    assert_eq!(record(&tollgate, "was not written")["level"], "WARN");
+    assert!(must(tollgate.stop()).success());
+}
+
+/// Killed at any moment, the last whole snapshot counts: never a damaged one, and never more than was left.
+#[test]
+fn who_is_killed_leaves_a_whole_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let mut asked = 0;
+    let mut left = 1_000_000;
+    for round in 0..100 {
+        let mut tollgate = start(&path, "10ms");
+        if path.exists() {
+            record(&tollgate, "was restored");
+        }
+        // A unit comes back in 86 ms.
+        let after = ask(&tollgate, 5 + round % 7);
+        asked += 5 + round % 7;
+        assert!(after <= left + 200, "{after} after {left}");
+        left = after;
+        must(tollgate.signal("KILL"));
+        must(tollgate.wait());
+        assert!(!tollgate.log().iter().any(|line| line.contains("was not restored")), "{:?}", tollgate.log());
+    }
+    assert!(left >= 1_000_000 - asked as u64 && left < 1_000_000, "{left}");
+}
