@@ -6,8 +6,8 @@ WORKDIR /build
 # Cargo wants a file for every target that Cargo.toml names.
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir -p src benches examples/demo tests/it \
-    && touch src/lib.rs benches/attempts.rs benches/core.rs benches/policy.rs benches/wire.rs examples/demo/main.rs \
-    tests/it/main.rs \
+    && touch src/lib.rs benches/attempts.rs benches/core.rs benches/policy.rs benches/soak.rs benches/wire.rs \
+    examples/demo/main.rs tests/it/main.rs \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --release --locked --bin tollgate
 

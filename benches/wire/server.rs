@@ -4,6 +4,7 @@ use crate::child::{self, Running};
 use crate::plain;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -19,8 +20,18 @@ pub struct Server {
 
 impl Server {
     /// Tollgate, with the claims and prefixes of the message.
+    #[allow(dead_code, reason = "one benchmark uses this, another the one below")]
     pub fn tollgate() -> Result<Self, String> {
         let (folder, config) = child::folder("wire", "tollgate.yaml", CONFIG)?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.args(["serve", "--config"]).arg(config);
+        Self::start("tollgate", command, folder)
+    }
+
+    /// Tollgate, with the configuration file `config`.
+    #[allow(dead_code, reason = "one benchmark uses this, another the one above")]
+    pub fn tollgate_with(config: &Path) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command.args(["serve", "--config"]).arg(config);
         Self::start("tollgate", command, folder)
