@@ -1,11 +1,20 @@
 //! Lockouts and outcomes: failed tokens, attempts beside limits and rates, what becomes of them once a request ended.
 
 use crate::asking::ask;
+use envoy_types::pb::envoy::config::core::v3::Metadata;
+use envoy_types::pb::envoy::data::accesslog::v3::{
+    AccessLogCommon, AccessLogType, HttpAccessLogEntry, HttpResponseProperties,
+};
+use envoy_types::pb::envoy::service::accesslog::v3::StreamAccessLogsMessage;
+use envoy_types::pb::envoy::service::accesslog::v3::stream_access_logs_message::{HttpAccessLogEntries, LogEntries};
+use envoy_types::pb::google::protobuf::{Struct, UInt32Value, Value as Value_, value::Kind};
+use prost::Message;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
+use tollgate::envoy::access_log::settle;
 use tollgate::policy::outcomes::Outcome;
 use tollgate::{Decision, ManualClock, Verdict};
 
@@ -117,6 +126,17 @@ fn failed_tokens() {
         (json!({ "peer": "192.0.2.1", "headers": { "authorization": "Bearer x" } }), "bad locked 59s"),
     ]);
     bench.at(60).check(&[(bad.clone(), "FailedToken")]);
+
+    // None is no failure, also where one is needed.
+    let strict = Bench::new(
+        "token: { prefixes: [\"r:\"] }\nclient: { address: peer }\nlockouts: [{ name: bad, on: failed_token, key: client.network, threshold: 1, window: 1m }]",
+    );
+    let missing = json!({ "peer": "192.0.2.1" });
+    strict.at(0).check(&[
+        (missing.clone(), "MissingToken"),
+        (missing, "MissingToken"),
+        (bad.clone(), "FailedToken, bad engaged"),
+    ]);
 
     // Kinds of failure, by the codes of Envoy's library.
     let of = |kinds: &str, code: u32| {
@@ -450,4 +470,55 @@ fn threads_never_get_past_the_threshold() {
         });
         assert_eq!(passed, 7);
     }
+}
+
+/// A message of Envoy's access log, with one entry for each type and status.
+fn access_log(reservation: &str, entries: &[(AccessLogType, Option<u32>)]) -> Vec<u8> {
+    let text = Value_ { kind: Some(Kind::StringValue(reservation.into())) };
+    let namespace = Struct { fields: [("reservation".to_owned(), text)].into() };
+    let metadata = Metadata {
+        filter_metadata: [("envoy.filters.http.ext_authz".to_owned(), namespace)].into(),
+        ..Metadata::default()
+    };
+    let entry = |(log_type, status): &(AccessLogType, Option<u32>)| HttpAccessLogEntry {
+        common_properties: Some(AccessLogCommon {
+            metadata: Some(metadata.clone()),
+            access_log_type: (*log_type).into(),
+            ..AccessLogCommon::default()
+        }),
+        response: Some(HttpResponseProperties {
+            response_code: status.map(|value| UInt32Value { value }),
+            response_trailers: [("grpc-status".to_owned(), "7".to_owned())].into(),
+            ..HttpResponseProperties::default()
+        }),
+        ..HttpAccessLogEntry::default()
+    };
+    let logs = HttpAccessLogEntries { log_entry: entries.iter().map(entry).collect() };
+    StreamAccessLogsMessage { identifier: None, log_entries: Some(LogEntries::HttpLogs(logs)) }.encode_to_vec()
+}
+
+/// Only the end of a request is an outcome; what comes while it goes on is counted and changes nothing.
+#[test]
+fn entries_of_the_access_log() {
+    use AccessLogType::{DownstreamEnd, DownstreamPeriodic, DownstreamStart, NotSet, UpstreamEnd};
+    let bench = Bench::new(LOGIN);
+    let reservation = bench.at(0).pass(&login("", "alice"));
+    let settled = |message: &[u8]| {
+        let mut said = Vec::new();
+        let read = settle(&bench.engine, message, |settlement| {
+            let rules = settlement.rules.iter().map(|(_, settled)| settled.to_string());
+            said.extend(rules.chain(settlement.refused.map(|refused| refused.to_string())));
+        });
+        read.map(|()| said)
+    };
+    let early = [DownstreamStart, DownstreamPeriodic, UpstreamEnd, NotSet].map(|log_type| (log_type, Some(200)));
+    assert_eq!(settled(&access_log(&reservation, &early)), Ok(vec!["early".to_owned(); 4]));
+    let end = [(DownstreamEnd, None), (DownstreamEnd, Some(200))];
+    assert_eq!(
+        settled(&access_log(&reservation, &end)),
+        Ok(vec!["cancelled".into(), "repeated".into()]),
+        "no status: aborted"
+    );
+    assert_eq!(settled(b""), Ok(Vec::new()));
+    assert!(settled(&access_log(&reservation, &end)[..40]).is_err());
 }

@@ -39,7 +39,7 @@ fn configurations() -> Vec<(String, String)> {
             }
         }
     }
-    for page in ["README.md", "docs/configuration.md"] {
+    for page in ["README.md", "docs/configuration.md", "docs/operations.md"] {
         let text = read(&root().join(page));
         for block in text.split("```yaml\n").skip(1) {
             found.push((page.to_owned(), block.split("```").next().unwrap().to_owned()));

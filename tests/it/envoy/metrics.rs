@@ -181,6 +181,15 @@ fn dashboard_and_alerts_name_metrics_that_there_are() {
     for name in series.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count")) {
         assert!(shown.contains(name), "{name} is not in the dashboard");
     }
+    // The page of operations names each, some by their ends.
+    let page = std::fs::read_to_string(root.join("../docs/operations.md")).unwrap();
+    let ends = ["_total", "_bucket", "_sum", "_count"];
+    for name in &series {
+        let stem = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let end = ["tollgate_limit", "tollgate_lockout"].iter().find_map(|start| stem.strip_prefix(start));
+        let is_named = page.contains(stem) || end.is_some_and(|end| page.contains(&format!("`{end}")));
+        assert!(is_named, "{name} is not in docs/operations.md");
+    }
     // The queries are PromQL: as rules, promtool reads them.
     let rules: Vec<_> = queries
         .iter()
