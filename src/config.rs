@@ -69,6 +69,9 @@ pub struct Config {
     pub shutdown: Shutdown,
     /// How the log looks.
     pub log: LogRules,
+    /// The collector that spans are sent to, if they are.
+    #[cfg(feature = "otlp")]
+    pub otlp: Option<String>,
     /// What is no mistake of the file and yet may not be meant.
     pub warnings: Option<Diagnostics>,
 }

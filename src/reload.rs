@@ -103,6 +103,8 @@ struct Started {
     shutdown: Shutdown,
     snapshot: Option<Snapshot>,
     format: LogFormat,
+    #[cfg(feature = "otlp")]
+    otlp: Option<String>,
 }
 
 /// A file that was read anew.
@@ -142,6 +144,8 @@ impl Source {
             shutdown: config.shutdown,
             snapshot: config.snapshot.clone(),
             format: config.log.format,
+            #[cfg(feature = "otlp")]
+            otlp: config.otlp.clone(),
         };
         Ok((Self { path: path.into(), hash: Hash::of(&bytes), started }, config))
     }
@@ -178,6 +182,8 @@ impl Started {
             ("store", self.snapshot != config.snapshot),
             ("shutdown", self.shutdown != config.shutdown),
             ("log.format", self.format != config.log.format),
+            #[cfg(feature = "otlp")]
+            ("traces", self.otlp != config.otlp),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }

@@ -5,6 +5,8 @@
 
 mod gate;
 pub mod metrics;
+#[cfg(feature = "otlp")]
+pub mod spans;
 
 use crate::claims::Claim;
 use crate::config::{LogPrincipal, LogRules};
@@ -42,6 +44,8 @@ pub struct Telemetry {
 struct Kept {
     metrics: Metrics,
     gate: Gate,
+    #[cfg(feature = "otlp")]
+    spans: std::sync::OnceLock<spans::Spans>,
 }
 
 /// One decided request. What only a log line needs is asked for then.
@@ -66,6 +70,19 @@ impl Telemetry {
     pub fn succeeded(&self, rules: &LogRules) -> Self {
         let LogRules { principal, refusals, .. } = *rules;
         Self { principal, refusals, hashes: self.hashes.clone(), kept: Arc::clone(&self.kept) }
+    }
+
+    /// Sends spans from now on.
+    #[cfg(feature = "otlp")]
+    pub fn trace(&self, spans: spans::Spans) {
+        // There is one set of spans in a process.
+        let _ = self.kept.spans.set(spans);
+    }
+
+    /// What sends spans, if they are asked for.
+    #[cfg(feature = "otlp")]
+    pub fn spans(&self) -> Option<&spans::Spans> {
+        self.kept.spans.get()
     }
 
     /// What is counted.

@@ -125,6 +125,12 @@ impl Clock for ManualClock {
     }
 }
 
+/// A moment of the calendar, in nanoseconds since the Unix epoch, as others want it.
+#[cfg(feature = "otlp")]
+pub fn from_calendar(nanos: u64) -> std::time::SystemTime {
+    std::time::UNIX_EPOCH + Duration::from_nanos(nanos)
+}
+
 /// How long something takes.
 #[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

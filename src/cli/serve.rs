@@ -9,6 +9,8 @@ use crate::envoy::ext_authz::ExtAuthz;
 use crate::reload::watch::Watch;
 use crate::reload::{Changed, Hash, Live, Source};
 use crate::server::{self, Ends, Stop, snapshot};
+#[cfg(feature = "otlp")]
+use crate::telemetry::spans::Spans;
 use crate::time::SystemClock;
 use log::Log;
 use std::convert::Infallible;
@@ -50,8 +52,15 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
     let listeners = server::bind_all(&config.listen).await?;
     let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
     let snapshot = config.snapshot.clone();
+    #[cfg(feature = "otlp")]
+    let otlp = config.otlp.clone();
     let mut judge = ExtAuthz::new(config, SystemClock::default().begun(PAST));
     snapshot.iter().for_each(|snapshot| snapshot::restore(snapshot, &mut judge.engine));
+    #[cfg(feature = "otlp")]
+    if let Some(endpoint) = otlp {
+        let spans = Spans::start(&endpoint).map_err(|error| io::Error::other(format!("traces.otlp: {error}")))?;
+        judge.telemetry.trace(spans);
+    }
     let live = Arc::new(Live::new(judge, source.hash()));
     let watch = Watch::start(source.path())?;
     let second = async {
@@ -64,6 +73,8 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
         never = keep(snapshot.as_ref(), &live) => match never {},
         served = server::run(listeners, Arc::clone(&live), ends, first.asked()) => {
             snapshot.iter().for_each(|snapshot| snapshot::write(&snapshot.path, &live));
+            #[cfg(feature = "otlp")]
+            flush(&live).await;
             served
         }
         () = second => {
@@ -71,6 +82,13 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Sends the last spans, from a thread that may wait: they go through this runtime.
+#[cfg(feature = "otlp")]
+async fn flush(live: &Arc<Live>) {
+    let live = Arc::clone(live);
+    let _ = tokio::task::spawn_blocking(move || live.load().telemetry.spans().map(Spans::flush)).await;
 }
 
 /// Writes snapshots, if they are asked for.

@@ -74,6 +74,8 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
     let paths = file.section("paths", "what paths are matched", paths);
     let shutdown = file.section("shutdown", "how the process stops", shutdown);
     let log = file.section("log", "how the log looks", log);
+    #[cfg(feature = "otlp")]
+    let otlp = file.section("traces", "where traces go", traces);
     if paths == Some(EncodedSlash::Refuse) {
         file.notes.mistakes.refuse_encoded_slashes();
     }
@@ -128,6 +130,8 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         snapshot,
         shutdown,
         log,
+        #[cfg(feature = "otlp")]
+        otlp: otlp?,
         warnings: None,
     })
 }
@@ -202,4 +206,18 @@ fn log(log: &mut Section<'_, '_>) -> Option<LogRules> {
         "lines that a rule may write about what it refuses; the rest are counted. off: all are written",
     );
     Some(LogRules { format: format?, level: level?, principal: principal?, refusals: refusals? })
+}
+
+#[cfg(feature = "otlp")]
+fn traces(traces: &mut Section<'_, '_>) -> Option<Option<String>> {
+    let about = "the collector that takes a span for each Check that Envoy traces, over gRPC in the clear";
+    let endpoint = traces.optional("otlp", "http://127.0.0.1:4317", &super::kinds::TEXT, about)?;
+    match endpoint {
+        Some(endpoint) if !endpoint.starts_with("http://") => traces.clash(
+            &["otlp"],
+            "a collector is named by its http URL".into(),
+            "write `otlp: http://127.0.0.1:4317`",
+        ),
+        endpoint => Some(endpoint),
+    }
 }

@@ -49,6 +49,10 @@ impl ExtAuthz {
         message: &'m [u8],
         metadata: impl Fn(&str) -> Option<&'m [u8]>,
     ) -> Result<CheckResponse, Unreadable> {
+        #[cfg(feature = "otlp")]
+        let spans = self.telemetry.spans();
+        #[cfg(feature = "otlp")]
+        let span = spans.and_then(|spans| spans.begin(metadata("traceparent"), || self.engine.calendar()));
         let mut request = check_request::read(message)?;
         if let Some(key) = self.engine.client_key() {
             request.client = metadata(key).unwrap_or_default();
@@ -64,6 +68,10 @@ impl ExtAuthz {
             now: &|| self.engine.now(),
         };
         self.telemetry.report(self.engine.token(), &decided);
+        #[cfg(feature = "otlp")]
+        if let (Some(spans), Some(span)) = (spans, span) {
+            spans.end(span, &decision, self.engine.calendar());
+        }
         Ok(response(answer))
     }
 

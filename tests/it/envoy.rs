@@ -34,6 +34,8 @@ mod rates;
 mod reload;
 mod services;
 mod snapshots;
+#[cfg(feature = "otlp")]
+mod spans;
 mod stops;
 mod warnings;
 mod wire;

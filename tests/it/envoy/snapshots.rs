@@ -2,15 +2,19 @@
 
 use super::checks::{check, verdict};
 use super::child::wait_until;
-use super::mesh::{PLAIN, must, program};
+use super::mesh::{PLAIN, must, now, program};
 use super::process::Tollgate;
 use super::wire::Http2;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-const RATE: &str = "prefix:rate:1000000/24h";
+const RATE: &str = "prefix:rate:10000/24h";
+
+/// A unit of it comes back after so long.
+const UNIT: Duration = Duration::from_millis(8_640);
 
 fn start(path: &Path, interval: &str) -> Tollgate {
     let store =
@@ -56,18 +60,18 @@ fn a_restart_goes_on_where_it_stopped() {
     let path = folder.path().join("state");
     let mut tollgate = start(&path, "1h");
     record(&tollgate, "there is no snapshot yet");
-    assert_eq!(ask(&tollgate, 3), 999_997);
+    assert_eq!(ask(&tollgate, 3), 9_997);
     assert!(must(tollgate.stop()).success());
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "nobody else may read it");
     let mut tollgate = start(&path, "1h");
     assert_eq!(record(&tollgate, "was restored")["callers"], 1);
-    assert!((999_996..=999_997).contains(&ask(&tollgate, 1)), "some units come back while it is away");
+    assert!((9_996..=9_997).contains(&ask(&tollgate, 1)), "some units come back while it is away");
     assert!(must(tollgate.stop()).success());
     // Damaged, and not there to be written.
     fs::write(&path, "nonsense").unwrap();
     let mut tollgate = start(&path, "10ms");
     assert_eq!(record(&tollgate, "was not restored")["cause"], "this is no snapshot of Tollgate");
-    assert_eq!(ask(&tollgate, 1), 999_999);
+    assert_eq!(ask(&tollgate, 1), 9_999);
     fs::remove_file(&path).unwrap();
     must(wait_until("the next snapshot", || Ok(path.exists().then_some(()))));
     drop(folder);
@@ -75,26 +79,38 @@ fn a_restart_goes_on_where_it_stopped() {
     assert!(must(tollgate.stop()).success());
 }
 
-/// Killed at any moment, the last whole snapshot counts: never a damaged one, and never more than was left.
+/// Killed at any moment, the last whole snapshot counts: never a damaged one, and never more than it had left.
 #[test]
 fn who_is_killed_leaves_a_whole_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
-    let mut asked = 0;
-    let mut left = 1_000_000;
+    let mut kept: Option<(u64, Instant)> = None;
     for round in 0..100 {
         let mut tollgate = start(&path, "10ms");
         if path.exists() {
             record(&tollgate, "was restored");
         }
-        // A unit comes back in 86 ms.
-        let after = ask(&tollgate, 5 + round % 7);
-        asked += 5 + round % 7;
-        assert!(after <= left + 200, "{after} after {left}");
-        left = after;
+        let first = ask(&tollgate, 1);
+        if let Some((left, since)) = kept.take() {
+            let come_back = since.elapsed().as_secs_f64() / UNIT.as_secs_f64();
+            assert!(first < left + come_back.ceil() as u64, "{first} after {left}, of which {come_back} came back");
+        }
+        let left = ask(&tollgate, 5 + round % 7);
+        // Every other time what was spent is in the file by now; else it is cut off wherever it is.
+        if round % 2 == 0 {
+            let since = now();
+            (0..2).for_each(|_| until_written(&path));
+            kept = Some((left, since));
+        }
         must(tollgate.signal("KILL"));
         must(tollgate.wait());
         assert!(!tollgate.log().iter().any(|line| line.contains("was not restored")), "{:?}", tollgate.log());
     }
-    assert!(left >= 1_000_000 - asked as u64 && left < 1_000_000, "{left}");
+}
+
+/// Waits for another snapshot.
+fn until_written(path: &Path) {
+    let written = || fs::metadata(path).ok().map(|metadata| metadata.ino());
+    let before = written();
+    must(wait_until("another snapshot", || Ok((written() != before).then_some(()))));
 }
