@@ -7,12 +7,13 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tollgate::SystemClock;
 use tollgate::claims::{Claim, Claims};
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::request::Request;
+use tollgate::telemetry::metrics::Metrics;
 
 /// The system's allocator, counting what it is asked for.
 struct Counting;
@@ -71,6 +72,7 @@ fn main() {
         );
     }
     compare("limits of a fixed window: 0, 1", "", &limits(1, "rate: 1000000/1s, window: fixed"), 1);
+    counted();
     println!();
     let [one, two, four] = [1, 2, 4].map(|count| limits(count, "rate: 1000000/1ms, advertise: true"));
     let split = limits(4, "rate: 1000000/1ms, charge: { entry: 1 }");
@@ -165,6 +167,31 @@ fn time(engine: &Engine, request: &Request<'static>) -> f64 {
         assert!(black_box(engine.check(black_box(request), &identity)).is_allowed());
     }
     start.elapsed().as_nanos() as f64 / DECISIONS as f64
+}
+
+/// Compares decisions with decisions that are counted, the time of each included.
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn counted() {
+    let (engine, request, metrics) = (engine(""), request(), Metrics::default());
+    let identity = engine.token().identify(&request);
+    let time = |counts: bool| {
+        let start = Instant::now();
+        for _ in 0..DECISIONS {
+            let decision = black_box(engine.check(black_box(&request), &identity));
+            if counts {
+                metrics.note(&identity, &decision);
+                metrics.took(Duration::from_micros(7));
+            }
+        }
+        start.elapsed().as_nanos() as f64 / DECISIONS as f64
+    };
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        times[0].push(time(false));
+        times[1].push(time(true));
+    }
+    let [plain, counted] = times.map(median);
+    println!("{:<44} {plain:>6.0} ns {counted:>6.0} ns {:>6.2}", "decision alone, and counted", counted / plain);
 }
 
 fn allocations(policy: &str) -> usize {

@@ -9,6 +9,7 @@ use arc_swap::{ArcSwap, Guard};
 use aws_lc_rs::digest;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What answers Checks now. Each request asks for it once, and is judged by it alone.
 pub struct Live {
@@ -64,7 +65,8 @@ impl Live {
     /// policy brought applies any more.
     pub fn replace(&self, config: Config, hash: Hash) {
         let next = self.load().succeeded(config);
-        self.judge.store(Arc::new(next));
+        let before = self.judge.swap(Arc::new(next));
+        wait_until_unused(&before);
         self.load().engine.forget_rates_of_others();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         *status = Status { hash, since: unix_now(), applied: status.applied + 1, is_current: true, ..*status };
@@ -83,6 +85,15 @@ impl Live {
     pub fn refuse(&self) {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         (status.refused, status.is_current) = (status.refused + 1, false);
+    }
+}
+
+/// Waits until no request is judged by `before` any more, so that none brings back what is let go of. A Check takes
+/// microseconds; a sweep that goes on for longer brings nothing.
+fn wait_until_unused(before: &Arc<ExtAuthz>) {
+    let mut turns = 0..1000;
+    while Arc::strong_count(before) > 1 && turns.next().is_some() {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -160,10 +171,13 @@ impl Source {
         self.hash
     }
 
-    /// The content of the file, if it is not what was read last. A file that cannot be read is one that is being replaced,
-    /// and no change yet.
-    pub fn peek(&self) -> Option<Vec<u8>> {
-        read(&self.path).ok().filter(|bytes| Hash::of(bytes) != self.hash)
+    /// The content of the file, if it is not what was read last.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], if it cannot be read, which may be because it is being replaced.
+    pub fn peek(&self) -> Result<Option<Vec<u8>>, ConfigError> {
+        read(&self.path).map(|bytes| Some(bytes).filter(|bytes| Hash::of(bytes) != self.hash))
     }
 
     /// Takes in what [`peek`](Self::peek) found.

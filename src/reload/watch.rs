@@ -1,13 +1,14 @@
 //! When the configuration file may have changed: its directory says so, a signal, or the time to look again.
 
 use super::Source;
+use crate::config::ConfigError;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tracing::warn;
+use tracing::{info, warn};
 
 /// How often the file is looked at, whatever the directory says: some file systems say nothing.
 const LOOK: Duration = Duration::from_secs(10);
@@ -19,6 +20,8 @@ const SETTLE: Duration = Duration::from_millis(20);
 pub struct Watch {
     hangup: Signal,
     events: mpsc::Receiver<()>,
+    /// Whether it was said that the file cannot be read.
+    is_missed: bool,
     _watcher: Option<RecommendedWatcher>,
 }
 
@@ -36,34 +39,48 @@ impl Watch {
             let hint = "changes are seen within 10 seconds, or at SIGHUP";
             warn!(%error, hint, "the directory of the configuration cannot be watched");
         });
-        Ok(Self { hangup: signal(SignalKind::hangup())?, events, _watcher: watcher.ok() })
+        Ok(Self { hangup: signal(SignalKind::hangup())?, events, is_missed: false, _watcher: watcher.ok() })
     }
 
     /// Waits until `source` has changed, and gives what it holds then.
     pub async fn changed(&mut self, source: &Source) -> Vec<u8> {
         loop {
-            tokio::select! {
-                _ = self.hangup.recv() => {}
-                _ = self.events.recv() => {}
-                () = tokio::time::sleep(LOOK) => {}
-            }
-            if let Some(bytes) = settled(source).await {
-                return bytes;
+            let cause = tokio::select! {
+                _ = self.hangup.recv() => Cause::Signal,
+                _ = self.events.recv() => Cause::Directory,
+                () = tokio::time::sleep(LOOK) => Cause::Time,
+            };
+            match (settled(source).await, cause) {
+                (Ok(Some(bytes)), _) => return bytes,
+                (Ok(None), Cause::Signal) => info!("the configuration file holds what was read last"),
+                (Ok(None), _) => self.is_missed = false,
+                // It is gone while it is replaced; where it stays away, that is said once.
+                (Err(error), Cause::Signal | Cause::Time) if !std::mem::replace(&mut self.is_missed, true) => {
+                    warn!(%error, "the configuration file cannot be read; what was read last stays");
+                }
+                (Err(_), _) => {}
             }
         }
     }
 }
 
+/// Why the file is looked at.
+enum Cause {
+    Signal,
+    Directory,
+    Time,
+}
+
 /// What the file holds, once it stays so; `None` if it is what was read last.
-async fn settled(source: &Source) -> Option<Vec<u8>> {
-    let mut bytes = source.peek()?;
+async fn settled(source: &Source) -> Result<Option<Vec<u8>>, ConfigError> {
+    let Some(mut bytes) = source.peek()? else { return Ok(None) };
     loop {
         tokio::time::sleep(SETTLE).await;
-        let again = source.peek()?;
-        if again == bytes {
-            return Some(bytes);
+        match source.peek()? {
+            Some(again) if again == bytes => return Ok(Some(bytes)),
+            Some(again) => bytes = again,
+            None => return Ok(None),
         }
-        bytes = again;
     }
 }
 

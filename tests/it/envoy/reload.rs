@@ -108,7 +108,11 @@ fn a_signal_has_the_file_read() {
         must(mesh.tollgate.signal("HUP"));
     });
     assert_eq!(denied(&mesh), ["b"]);
+    // What it was told to read, it says; also that there is nothing.
+    change(&mesh.tollgate, "holds what was read last", || must(mesh.tollgate.signal("HUP")));
     drop(elsewhere);
+    change(&mesh.tollgate, "cannot be read; what was read last stays", || must(mesh.tollgate.signal("HUP")));
+    assert_eq!(denied(&mesh), ["b"]);
 }
 
 #[test]
