@@ -195,10 +195,13 @@ impl Engine {
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
         let (taken, struck) = self.lockouts.fail(failure, facts, self.moment(), self.limiter.clock());
-        let engaged = self.lockouts.engaged(&struck);
-        match taken.refused {
-            Some(_) if self.policy.mode == Mode::Enforce => Decision::taken(taken, Malformed::new()),
-            _ => decline(verdict).engaging(engaged),
+        if taken.refused.is_some() && self.policy.mode == Mode::Enforce {
+            return Decision::taken(taken, Malformed::new());
+        }
+        let declined = decline(verdict).engaging(self.lockouts.engaged(&struck));
+        match taken.refused.or(taken.observed) {
+            None => declined,
+            refused => declined.observing(Decision::taken(Taken { refused, ..Taken::default() }, Malformed::new())),
         }
     }
 
@@ -266,7 +269,8 @@ impl Engine {
             }
         }
         for charge in bill.admitted.iter().filter(|charge| charge.is_deferred && charge.cost > 0) {
-            let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost };
+            let counts_by = self.limits.counts_by(charge.number);
+            let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost, counts_by };
             holds.push(((**charge.name).to_owned(), Hold::Charge(owed)));
         }
         let decision = decision.engaging(self.lockouts.engaged(struck));

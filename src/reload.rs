@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What answers Checks now. Each request asks for it once, and is judged by it alone.
 pub struct Live {
     judge: ArcSwap<ExtAuthz>,
+    /// Held by who writes a snapshot.
+    writing: Mutex<()>,
     status: Mutex<Status>,
 }
 
@@ -47,7 +49,7 @@ impl Live {
             snapshots: [0; 2],
             last_snapshot: None,
         };
-        Self { judge: ArcSwap::from_pointee(first), status: Mutex::new(status) }
+        Self { judge: ArcSwap::from_pointee(first), writing: Mutex::default(), status: Mutex::new(status) }
     }
 
     /// What answers Checks now.
@@ -66,9 +68,15 @@ impl Live {
         let next = self.load().succeeded(config);
         let before = self.judge.swap(Arc::new(next));
         wait_until_unused(&before);
-        self.load().engine.forget_rates_of_others();
+        self.load().engine.take_over();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         *status = Status { hash, since: unix_now(), applied: status.applied + 1, is_current: true, ..*status };
+    }
+
+    /// Writes a snapshot, after another that is being written.
+    pub fn write_snapshot<E>(&self, write: impl FnOnce(&ExtAuthz) -> Result<(), E>) -> Result<(), E> {
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        write(&self.load())
     }
 
     /// Notes whether a snapshot could be written.

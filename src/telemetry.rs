@@ -101,9 +101,14 @@ impl Telemetry {
             warn_of_missing_claims(token, request, left_out);
         }
         match decision.observed() {
-            Some(refusal) => self.refused(decided, refusal, "would be refused"),
             None if decision.is_allowed() => self.allowed(decided),
-            None => self.refused(decided, decision, "refused"),
+            observed => {
+                // A bad identity is refused, whatever a lockout that is only observed would say of it.
+                if !decision.is_allowed() {
+                    self.refused(decided, decision, "refused");
+                }
+                observed.into_iter().for_each(|refusal| self.refused(decided, refusal, "would be refused"));
+            }
         }
     }
 

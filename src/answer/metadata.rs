@@ -29,7 +29,7 @@ pub enum MetadataValue {
 impl DecisionMetadata {
     /// What is told of `decision`. No text of a claim or a header is in it; a rate is written by its numbers.
     pub(super) fn of(self, decision: &Decision<'_>) -> Metadata {
-        let (decision, verdict) = match decision.observed() {
+        let (decision, verdict) = match decision.observed().filter(|_| decision.is_allowed()) {
             Some(refusal) => (refusal, "would-be-refused"),
             None if decision.is_allowed() => (decision, "allowed"),
             None => (decision, "refused"),

@@ -112,6 +112,7 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
                 let replacing = Arc::clone(live);
                 // On a thread of its own: it walks all callers.
                 if tokio::task::spawn_blocking(move || replacing.replace(config, hash)).await.is_err() {
+                    live.refuse();
                     tracing::error!(%hash, "the configuration was not reloaded: a bug in Tollgate");
                     continue;
                 }

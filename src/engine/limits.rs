@@ -28,6 +28,8 @@ pub(crate) struct Owed {
     /// What the key shares by, where there is no room for it.
     pub wider: Key,
     pub cost: u64,
+    /// What the limit counts by: in one that counts by something else the key means nothing.
+    pub counts_by: u64,
 }
 
 /// A limit with its table.
@@ -35,6 +37,10 @@ pub struct Built {
     pub(super) limit: Limit,
     pub(super) space: KeySpace,
     pub(super) table: LimitTable,
+    /// What it counts by, and in which windows: where two are alike, what was spent means the same.
+    pub(super) counts_by: u64,
+    /// Whether it counted at another rate before.
+    has_new_rate: bool,
 }
 
 /// Charges in the order of their limits.
@@ -76,16 +82,14 @@ impl Bill<'_> {
 
 impl Limits {
     /// The limits of `policy`. Those that were there before, by their names, keep what was spent.
-    pub fn new(policy: &Policy, before: Option<(&Self, Moment)>) -> Self {
+    pub fn new(policy: &Policy, before: Option<&Self>) -> Self {
         let (ipv6_prefix, tells) = (policy.client.ipv6_prefix, policy.tells_quotas);
         let build = |limit: &Limit| {
             let of_same_name = |built: &&Built| built.limit.name == limit.name;
-            let kept = before.and_then(|(limits, now)| {
-                let before = limits.limits.iter().find(of_same_name)?;
-                let is_same = limits.counts_by(before) == counts_by(limit, ipv6_prefix);
-                is_same.then(|| before.succeeded(limit, now))
-            });
-            kept.unwrap_or_else(|| Built::new(limit))
+            let counts_by = counts_by(limit, ipv6_prefix);
+            let kept = before.and_then(|limits| limits.limits.iter().find(of_same_name));
+            let kept = kept.filter(|built| built.counts_by == counts_by).map(|built| built.succeeded(limit));
+            kept.unwrap_or_else(|| Built::new(limit, counts_by))
         };
         Self { limits: policy.limits.iter().map(build).collect(), ipv6_prefix, tells }
     }
@@ -138,13 +142,16 @@ impl Limits {
                 }
             }
         }
+        bill.entry.sort_by_key(|charge| charge.table.lock_place());
+        bill.admitted.sort_by_key(|charge| charge.table.lock_place());
         Ok(bill)
     }
 
     /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance
     /// does not hold becomes a debt.
     pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, is_grpc: bool, now: Moment) -> Option<bool> {
-        let built = self.limits.iter().find(|built| *built.limit.name == *name)?;
+        let is_same = |built: &&Built| *built.limit.name == *name && built.counts_by == owed.counts_by;
+        let built = self.limits.iter().find(is_same)?;
         let ChargeAt::Outcome(charged) = &built.limit.charge else { return None };
         if !charged.iter().any(|matcher| matcher.matches(outcome, is_grpc)) {
             return Some(false);
@@ -159,16 +166,22 @@ impl Limits {
         self.limits.iter().for_each(|built| built.table.trim(now));
     }
 
+    /// Lets nobody owe more than a request can owe, where the rate has changed. It walks all keys.
+    pub fn clamp(&self, now: Moment) {
+        self.limits.iter().filter(|built| built.has_new_rate).for_each(|built| built.table.clamp(now));
+    }
+
+    /// What a limit counts by, by its number.
+    pub fn counts_by(&self, number: usize) -> u64 {
+        self.limits[number].counts_by
+    }
+
     pub(super) fn built(&self) -> &[Built] {
         &self.limits
     }
 
     pub(super) fn built_mut(&mut self, number: usize) -> &mut Built {
         &mut self.limits[number]
-    }
-
-    pub(super) fn counts_by(&self, built: &Built) -> u64 {
-        counts_by(&built.limit, self.ipv6_prefix)
     }
 
     /// What the table of each limit has come through, by name.
@@ -178,27 +191,28 @@ impl Limits {
 }
 
 impl Built {
-    fn new(limit: &Limit) -> Self {
+    fn new(limit: &Limit, counts_by: u64) -> Self {
         let table = LimitTable::new(meter(limit), limit.max_keys, limit.when_full);
-        Self { space: KeySpace::new(&limit.name), table, limit: limit.clone() }
+        Self { space: KeySpace::new(&limit.name), table, limit: limit.clone(), counts_by, has_new_rate: false }
     }
 
-    /// The same limit as the file has it now, with what was spent. What is owed is no more than a request can owe at a new
-    /// rate.
-    fn succeeded(&self, limit: &Limit, now: Moment) -> Self {
+    /// The same limit as the file has it now, with what was spent.
+    fn succeeded(&self, limit: &Limit) -> Self {
         let table = self.table.succeeded(meter(limit), limit.max_keys, limit.when_full);
-        if (self.limit.rate, self.limit.burst) != (limit.rate, limit.burst) {
-            table.clamp(now);
-        }
-        Self { space: self.space.clone(), table, limit: limit.clone() }
+        let has_new_rate = (self.limit.rate, self.limit.burst) != (limit.rate, limit.burst);
+        Self { space: self.space.clone(), table, limit: limit.clone(), counts_by: self.counts_by, has_new_rate }
     }
 }
 
-/// What a limit counts by, and in which windows, as a number: where two are alike, what was spent means the same.
 fn counts_by(limit: &Limit, ipv6_prefix: u8) -> u64 {
     let window = limit.is_fixed.then(|| limit.rate.nanos());
     let prefix = limit.scope.counts_clients().then_some(ipv6_prefix);
     fingerprint(&format!("{:?} {prefix:?} {window:?}", limit.scope.key))
+}
+
+/// The rate at which a limit counts, as a number.
+pub(super) fn terms(limit: &Limit) -> u64 {
+    fingerprint(&format!("{} {}", limit.rate, limit.burst))
 }
 
 fn meter(limit: &Limit) -> Meter {

@@ -31,8 +31,8 @@ pub struct Built {
 }
 
 impl Lockouts {
-    /// The lockouts of `policy`. Those that were there before, by their names, keep their strikes, and a lockout that is
-    /// engaged lasts as long as was told.
+    /// The lockouts of `policy`. Those that were there before, by their names, keep their strikes. In another window strikes
+    /// end at other times, and the queues of a table are in the order of these, so that it starts afresh.
     pub fn new(policy: &Policy, before: Option<&Self>) -> Self {
         let ipv6_prefix = policy.client.ipv6_prefix;
         let build = |lockout: &Lockout| {
@@ -65,6 +65,7 @@ impl Lockouts {
                 Err(lack) => bill.note(&built.lockout.name, built.lockout.mode, false, lack)?,
             }
         }
+        bill.attempts.sort_by_key(|attempt| attempt.table.lock_place());
         Ok(())
     }
 
@@ -75,7 +76,8 @@ impl Lockouts {
         let counting = self.lockouts.iter().enumerate().filter(|(_, built)| counts(&built.lockout.on));
         let attempts =
             counting.filter_map(|(number, built)| built.attempt(number, facts, self.ipv6_prefix, now).ok()?);
-        let attempts: SmallVec<[Attempt<'_>; 2]> = attempts.collect();
+        let mut attempts: SmallVec<[Attempt<'_>; 2]> = attempts.collect();
+        attempts.sort_by_key(|attempt| attempt.table.lock_place());
         group::take(Group { attempts: &attempts, ..Group::default() }, now, clock)
     }
 
@@ -183,9 +185,9 @@ impl Built {
 
 /// What a lockout counts by, how and in which windows, as a number: where two are alike, strikes mean the same.
 fn counts_by(lockout: &Lockout, ipv6_prefix: u8) -> u64 {
-    let window = lockout.is_fixed.then_some(lockout.window);
+    let Lockout { window, is_fixed, is_provisional, .. } = lockout;
     let prefix = lockout.scope.counts_clients().then_some(ipv6_prefix);
-    fingerprint(&format!("{:?} {prefix:?} {window:?} {}", lockout.scope.key, lockout.is_provisional))
+    fingerprint(&format!("{:?} {prefix:?} {window:?} {is_fixed} {is_provisional}", lockout.scope.key))
 }
 
 fn window(lockout: &Lockout) -> Window {

@@ -9,7 +9,7 @@ use crate::store::key::secret;
 use crate::store::strikes::Strike;
 use crate::store::written::Rest;
 use crate::time::Now;
-use aws_lc_rs::hmac;
+use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use smallvec::SmallVec;
@@ -78,7 +78,12 @@ struct Settled {
 
 impl Default for Reservations {
     fn default() -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret());
+        let mut key = [0; 32];
+        // The system's randomness does not fail once it has begun; what the keys of tables are made of is random too.
+        if rand::fill(&mut key).is_err() {
+            key = [secret(), secret()].concat().try_into().unwrap_or(key);
+        }
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut instance = [0; 8];
         instance.copy_from_slice(&hmac::sign(&secret, b"instance").as_ref()[..8]);
         Self { instance, secret, next: AtomicU64::new(0), longest: AtomicU64::new(0), settled: Mutex::default() }
@@ -159,11 +164,12 @@ impl Reservation {
                     bytes.extend_from_slice(&key.to_bytes());
                     bytes.extend_from_slice(&generation.to_le_bytes());
                 }
-                Hold::Charge(Owed { key, wider, cost }) => {
+                Hold::Charge(Owed { key, wider, cost, counts_by }) => {
                     bytes.push(CHARGE);
                     bytes.extend_from_slice(&key.to_bytes());
                     bytes.extend_from_slice(&wider.to_bytes());
                     bytes.extend_from_slice(&cost.to_le_bytes());
+                    bytes.extend_from_slice(&counts_by.to_le_bytes());
                 }
             }
         }
@@ -176,7 +182,12 @@ impl Reservation {
         while !rest.0.is_empty() {
             let rule = rest.text()?.to_owned();
             let hold = match rest.byte()? {
-                CHARGE => Hold::Charge(Owed { key: rest.key()?, wider: rest.key()?, cost: rest.number()? }),
+                CHARGE => Hold::Charge(Owed {
+                    key: rest.key()?,
+                    wider: rest.key()?,
+                    cost: rest.number()?,
+                    counts_by: rest.number()?,
+                }),
                 engaged => {
                     Hold::Attempt(Strike { key: rest.key()?, generation: rest.number()?, engaged: engaged != 0 })
                 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! mark 8, form 4, written at 8 (ns since 1970)
-//! sections: kind 1, name (limits and lockouts), what it counts by 8, secret 16, chunks
+//! sections: kind 1, secret 16, chunks (callers)
+//!           kind 1, name, what it counts by 8, at which rate 8, secret 16, chunks (limits and lockouts)
 //! end 0, SHA-256 of all before it 32
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! go on while nobody is there.
 
 use super::Engine;
-use super::limits::Limits;
+use super::limits::{Limits, terms};
 use super::lockouts::Lockouts;
 use crate::store::caller::Caller;
 use crate::store::key::{KeySpace, Secret};
@@ -95,7 +96,7 @@ impl Engine {
         let since = Since { now: self.now().nanos(), elapsed };
         let mut restored = Restored { age: elapsed, ..Restored::default() };
         self.read(&mut rest, since, &mut restored).ok_or(Unusable::Damaged)?;
-        self.forget_rates_of_others();
+        self.take_over();
         Ok(restored)
     }
 
@@ -155,12 +156,15 @@ struct Section<'b> {
     name: &'b str,
     /// What it counts by, so that no key means another.
     counts_by: u64,
+    /// The rate of a limit.
+    terms: u64,
     secret: Secret,
 }
 
 impl<'b> Section<'b> {
     fn read(rest: &mut Rest<'b>) -> Option<Self> {
-        Some(Self { name: rest.text()?, counts_by: rest.number()?, secret: rest.take(16)?.try_into().ok()? })
+        let (name, counts_by, terms) = (rest.text()?, rest.number()?, rest.number()?);
+        Some(Self { name, counts_by, terms, secret: rest.take(16)?.try_into().ok()? })
     }
 
     /// The key space of a rule of this name that counts by the same.
@@ -172,7 +176,8 @@ impl<'b> Section<'b> {
 impl Limits {
     fn write<W: Write>(&self, now: impl Fn() -> Moment, out: &mut Hashed<W>) -> io::Result<()> {
         for built in self.built() {
-            out.section(LIMIT, &built.limit.name, self.counts_by(built), built.space.secret)?;
+            let (counts_by, terms) = (built.counts_by, terms(&built.limit));
+            out.section(LIMIT, &built.limit.name, [counts_by, terms], built.space.secret)?;
             built.table.write(&now, |bytes| out.chunk(bytes))?;
             out.end()?;
         }
@@ -181,7 +186,7 @@ impl Limits {
 
     /// Reads the allowances of a limit; false if there is none of the kind.
     fn read(&mut self, section: &Section<'_>, rest: &mut Rest<'_>, since: Since, now: Moment) -> Option<bool> {
-        let found = |at: &usize| section.space(&self.built()[*at].limit.name, self.counts_by(&self.built()[*at]));
+        let found = |at: &usize| section.space(&self.built()[*at].limit.name, self.built()[*at].counts_by);
         let Some((at, space)) = (0..self.built().len()).find_map(|at| Some((at, found(&at)?))) else {
             return Some(false);
         };
@@ -193,6 +198,10 @@ impl Limits {
             }
             Some(())
         })?;
+        // At another rate nobody owes more than a request can owe.
+        if section.terms != terms(&built.limit) {
+            built.table.clamp(now);
+        }
         Some(true)
     }
 }
@@ -200,7 +209,7 @@ impl Limits {
 impl Lockouts {
     fn write<W: Write>(&self, now: impl Fn() -> Moment, out: &mut Hashed<W>) -> io::Result<()> {
         for built in self.built() {
-            out.section(LOCKOUT, &built.lockout.name, self.counts_by(built), built.space.secret)?;
+            out.section(LOCKOUT, &built.lockout.name, [self.counts_by(built), 0], built.space.secret)?;
             built.table.write(|| built.window.span(now()), |bytes| out.chunk(bytes))?;
             out.end()?;
         }
@@ -252,11 +261,13 @@ impl<W: Write> Hashed<W> {
         self.out.write_all(bytes)
     }
 
-    fn section(&mut self, kind: u8, name: &str, counts_by: u64, secret: Secret) -> io::Result<()> {
+    fn section(&mut self, kind: u8, name: &str, numbers: [u64; 2], secret: Secret) -> io::Result<()> {
         // The name of a rule has at most 64 bytes.
         self.put(&[kind, name.len() as u8])?;
         self.put(name.as_bytes())?;
-        self.put(&counts_by.to_le_bytes())?;
+        for number in numbers {
+            self.put(&number.to_le_bytes())?;
+        }
         self.put(&secret)
     }
 

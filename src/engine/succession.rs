@@ -27,7 +27,7 @@ impl Engine {
     pub fn succeeded(&self, token: TokenRules, prefixes: Prefixes, mut policy: Policy) -> Self {
         policy.keep(&self.policy);
         let limiter = self.limiter.succeeded(prefixes, Enforced(Arc::clone(&policy.callers)));
-        let limits = Limits::new(&policy, Some((&self.limits, self.moment())));
+        let limits = Limits::new(&policy, Some(&self.limits));
         let lockouts = Lockouts::new(&policy, Some(&self.lockouts));
         let rehearsal = self.rehearsal.as_ref();
         Self::whole(token, policy, limiter, rehearsal, limits, lockouts, Arc::clone(&self.outcomes))
@@ -64,9 +64,11 @@ impl Engine {
         }
     }
 
-    /// Lets rates go that only an earlier policy brought: what this one does not yield no longer applies, and what is owed
-    /// stays owed. It walks all callers.
-    pub fn forget_rates_of_others(&self) {
+    /// Has state be as this policy would have it, once no request is judged by the one before. Rates go that only that one
+    /// brought: they no longer apply, and what is owed stays owed. Of a limit whose rate is another, nobody owes more than a
+    /// request can owe. It walks all state.
+    pub fn take_over(&self) {
+        self.limits.clamp(self.moment());
         let rules = &self.policy.callers;
         self.limiter.forget_policy_rates(&rules.rates(Mode::Enforce));
         self.rehearsal.iter().for_each(|rehearsal| rehearsal.forget_policy_rates(&rules.rates(Mode::Observe)));

@@ -48,6 +48,14 @@ pub struct OutcomeRules {
     pub reset: Vec<OutcomeMatcher>,
 }
 
+impl Outcome<'_> {
+    /// Whether it is known how the request ended. That of a gRPC call is not, where Envoy does not log its gRPC status: then
+    /// it may count and be charged, and frees nobody. (A client may claim that any request is a gRPC call.)
+    fn is_told(&self, is_grpc: bool) -> bool {
+        !is_grpc || self.status != 200 || self.grpc_status.is_some()
+    }
+}
+
 impl OutcomeRules {
     /// Whether no outcome is asked for.
     pub fn is_empty(&self) -> bool {
@@ -57,19 +65,19 @@ impl OutcomeRules {
     /// What `outcome` does, `other` if no rule names it. `is_grpc`: the request was a gRPC call.
     pub fn effect(&self, outcome: &Outcome<'_>, is_grpc: bool, other: Effect) -> Effect {
         let named = |matchers: &[OutcomeMatcher]| matchers.iter().any(|matcher| matcher.matches(outcome, is_grpc));
-        match () {
-            () if named(&self.count) => Effect::Count,
-            () if named(&self.cancel) => Effect::Cancel,
-            () if named(&self.reset) => Effect::Reset,
-            () => other,
+        match outcome.is_told(is_grpc) {
+            _ if named(&self.count) => Effect::Count,
+            true if named(&self.cancel) => Effect::Cancel,
+            true if named(&self.reset) => Effect::Reset,
+            _ => other,
         }
     }
 }
 
 impl OutcomeMatcher {
-    /// Whether a request ended so. That of a gRPC call says nothing by its HTTP status 200, which refusals have as well.
+    /// Whether a request ended so. A gRPC call that is refused has the HTTP status 200 as well, which counts for nothing then.
     pub fn matches(&self, outcome: &Outcome<'_>, is_grpc: bool) -> bool {
-        let is_told = !is_grpc || outcome.status != 200 || outcome.grpc_status == Some(0);
+        let is_told = !is_grpc || outcome.status != 200 || outcome.grpc_status.is_none_or(|status| status == 0);
         match self {
             Self::Status(status) => is_told && *status == outcome.status,
             Self::Class(class) => is_told && *class == outcome.status / 100,

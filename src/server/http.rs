@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 /// How long a client may take to send its headers, and a connection may last.
 const PATIENCE: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Connections at once.
 const CONNECTIONS: usize = 64;
@@ -62,7 +62,7 @@ async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin, pages: Arc<Pages>) -
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    http.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(PATIENCE);
     http.serve_connection(TokioIo::new(stream), answer).await.map_err(io::Error::other)
 }
 

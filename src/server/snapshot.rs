@@ -53,8 +53,7 @@ pub async fn keep(snapshot: &Snapshot, live: &Arc<Live>) -> std::convert::Infall
 
 /// Writes a snapshot; the log says where that fails.
 pub fn write(path: &Path, live: &Live) {
-    let judge = live.load();
-    let written = save(path, |out| judge.engine.write_snapshot(out));
+    let written = live.write_snapshot(|judge| save(path, |out| judge.engine.write_snapshot(out)));
     live.wrote_snapshot(written.is_ok());
     if let Err(error) = written {
         let path = path.display();
@@ -66,8 +65,12 @@ pub fn write(path: &Path, live: &Live) {
 fn save(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let part = beside(path);
     let mut options = OpenOptions::new();
-    // It holds the secrets of the keys in it.
-    options.write(true).create(true).truncate(true).mode(0o600);
+    // It holds the secrets of the keys in it: a new file, which is nobody else's and no link.
+    options.write(true).create_new(true).mode(0o600);
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut out = BufWriter::with_capacity(1 << 18, options.open(&part)?);
     write(&mut out)?;
     out.flush()?;

@@ -1,8 +1,8 @@
 //! Takes a group of charges together: all of them, or none.
 //!
-//! Every limit and every lockout has a table of its own and a request charges it once, so locks are taken in the order of
-//! the limits, that of a limit's overflow after its shard's, then of the lockouts, and the caller's last. All are held
-//! until it is decided.
+//! Every limit and every lockout has a table of its own and a request charges it once. Locks are taken in the order in which
+//! these tables were made, which no reload changes: those of limits, that of a limit's overflow after its shard's, then those
+//! of lockouts, and the caller's last. All are held until it is decided.
 
 use crate::decision::{By, Quota, Refused, Taken};
 use crate::plan::Presented;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Units that a request asks of one limit.
 pub(crate) struct Charge<'l> {
-    /// Its number, by which locks are ordered.
+    /// The number of the limit.
     pub number: usize,
     pub name: &'l Arc<str>,
     pub table: &'l LimitTable,
@@ -60,7 +60,7 @@ impl Wider<'_> {
 
 /// An attempt at what a lockout guards.
 pub(crate) struct Attempt<'l> {
-    /// The number of the lockout, by which locks are ordered.
+    /// The number of the lockout.
     pub number: usize,
     pub name: &'l Arc<str>,
     pub table: &'l StrikeTable,
@@ -75,9 +75,9 @@ pub(crate) struct Attempt<'l> {
 /// What a request asks of limits, of lockouts and of a caller's rates.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Group<'g> {
-    /// In the order of their limits.
+    /// In the order of their locks.
     pub charges: &'g [Charge<'g>],
-    /// In the order of their lockouts.
+    /// In the order of their locks.
     pub attempts: &'g [Attempt<'g>],
     pub caller: Option<&'g CallerCharge<'g>>,
 }
@@ -123,8 +123,10 @@ pub(crate) type Struck = SmallVec<[(usize, Strike); 2]>;
 /// Takes all that a group asks for, or none of it.
 pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> (Taken, Struck) {
     let Group { charges, attempts, caller } = group;
-    debug_assert!(charges.is_sorted_by(|one, next| one.number < next.number), "locks are taken in the order of limits");
-    debug_assert!(attempts.is_sorted_by(|one, next| one.number < next.number), "and then in that of lockouts");
+    let limits = charges.iter().map(|charge| charge.table.lock_place());
+    debug_assert!(limits.is_sorted_by(|one, next| one < next), "locks of limits are taken in one order");
+    let lockouts = attempts.iter().map(|attempt| attempt.table.lock_place());
+    debug_assert!(lockouts.is_sorted_by(|one, next| one < next), "and then those of lockouts");
     let (mut refusals, mut unfit) = (Refusals::default(), SmallVec::new());
     let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
     for charge in charges {

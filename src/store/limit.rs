@@ -11,7 +11,7 @@ use crate::store::key::Key;
 use crate::store::meter::{Level, Meter, Moment};
 #[cfg(feature = "server")]
 use crate::store::swept::change_all;
-use crate::store::swept::{Keyed, Swept, lock, trim};
+use crate::store::swept::{Keyed, Swept, lock, next_place, trim};
 use hashbrown::hash_table::Entry as Slot;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -48,6 +48,8 @@ pub(crate) struct LimitTable {
 
 /// What a table holds, and has come through.
 struct Contents {
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the library takes one lock at a time"))]
+    place: u64,
     shards: Box<[Mutex<Table>]>,
     overflow: Mutex<Table>,
     /// Keys in all shards, those that a request has reserved room for included.
@@ -117,6 +119,7 @@ impl LimitTable {
     pub(crate) fn new(meter: Meter, max_keys: usize, when_full: WhenFull) -> Self {
         let shards = (max_keys / KEYS_A_SHARD).clamp(1, SHARDS);
         let contents = Contents {
+            place: next_place(),
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             overflow: Mutex::default(),
             live: AtomicUsize::new(0),
@@ -129,6 +132,12 @@ impl LimitTable {
     #[cfg(feature = "server")]
     pub(crate) fn succeeded(&self, meter: Meter, max_keys: usize, when_full: WhenFull) -> Self {
         Self { meter, max_keys, when_full, contents: Arc::clone(&self.contents) }
+    }
+
+    /// Its place in the order of locks.
+    #[cfg(feature = "server")]
+    pub(crate) fn lock_place(&self) -> u64 {
+        self.contents.place
     }
 
     /// Lets no allowance owe more than a request can: after a change of the rate.

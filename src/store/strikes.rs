@@ -18,7 +18,7 @@ use crate::store::fixed_window::FixedWindow;
 use crate::store::key::Key;
 use crate::store::meter::Moment;
 use crate::store::ranks::Ranks;
-use crate::store::swept::Keyed;
+use crate::store::swept::{Keyed, next_place};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,8 @@ pub(crate) struct StrikeTable {
 
 /// What a table holds, and has come through.
 struct Contents {
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the library takes one lock at a time"))]
+    place: u64,
     strikes: Mutex<Strikes>,
     forgiven: AtomicU64,
     turned_away: AtomicU64,
@@ -143,6 +145,7 @@ impl StrikeTable {
     /// A table of at most `max_keys` keys, each locked by `threshold` strikes. Both are at least 1.
     pub(crate) fn new(threshold: u32, max_keys: usize) -> Self {
         let contents = Contents {
+            place: next_place(),
             strikes: Mutex::new(Strikes { keys: Ranks::new(max_keys), generation: 0 }),
             forgiven: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
@@ -154,6 +157,12 @@ impl StrikeTable {
     #[cfg(feature = "server")]
     pub(crate) fn succeeded(&self, threshold: u32, max_keys: usize) -> Self {
         Self { threshold, max_keys, contents: Arc::clone(&self.contents) }
+    }
+
+    /// Its place in the order of locks.
+    #[cfg(feature = "server")]
+    pub(crate) fn lock_place(&self) -> u64 {
+        self.contents.place
     }
 
     /// A panic under the lock leaves an entry whole, so a poisoned table goes on.

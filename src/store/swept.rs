@@ -3,10 +3,18 @@
 use crate::store::key::Key;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Buckets looked at in one hold of a table's lock by [`trim`].
 const BATCH: usize = 64;
+
+/// The place of a table in the order in which locks are taken, whatever the order of the file: a table keeps it through
+/// reloads, so that requests of two policies cannot wait for each other.
+pub(crate) fn next_place() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Relaxed)
+}
 
 /// What stands in a table under a key.
 pub(crate) trait Keyed {

@@ -73,9 +73,11 @@ impl Metrics {
 
     /// Counts a decision.
     pub fn note(&self, identity: &Identity<'_>, decision: &Decision<'_>) {
-        self.warnings.inc_by(decision.warnings().len() as u64);
+        if decision.warnings().len() > 0 {
+            self.warnings.inc_by(decision.warnings().len() as u64);
+        }
         decision.engaged().iter().for_each(|engaged| self.engaged(engaged));
-        let (verdict, refusal) = match decision.observed() {
+        let (verdict, refusal) = match decision.observed().filter(|_| decision.is_allowed()) {
             Some(refusal) => ("observed", refusal),
             None if decision.is_allowed() => {
                 self.allowed.inc();

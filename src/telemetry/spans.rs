@@ -49,7 +49,7 @@ impl Spans {
 
     /// Ends a span with what was decided.
     pub fn end(&self, Started { parent, since }: Started, decision: &Decision<'_>, calendar: u64) {
-        let (verdict, refusal) = match decision.observed() {
+        let (verdict, refusal) = match decision.observed().filter(|_| decision.is_allowed()) {
             Some(refusal) => ("observed", refusal),
             None if decision.is_allowed() => ("allowed", decision),
             None => ("refused", decision),

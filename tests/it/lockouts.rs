@@ -198,13 +198,14 @@ fn failures_are_counted_together_or_not_at_all() {
     let observed = two.replace("window: 1m", "window: 1m, mode: observe");
     Bench::new(&observed).at(0).check(&[
         (bad("192.0.2.1"), "FailedToken, tight engaged"),
-        (bad("192.0.2.1"), "FailedToken, wide engaged"),
+        (bad("192.0.2.1"), "FailedToken, wide engaged, observed tight locked 60s"),
         (bad("192.0.2.1"), "wide locked 3600s"),
     ]);
     let watched = format!("{HEAD}mode: observe\n{two}");
-    Bench::new(&watched)
-        .at(0)
-        .check(&[(bad("192.0.2.1"), "FailedToken, tight engaged"), (bad("192.0.2.1"), "FailedToken")]);
+    Bench::new(&watched).at(0).check(&[
+        (bad("192.0.2.1"), "FailedToken, tight engaged"),
+        (bad("192.0.2.1"), "FailedToken, observed tight locked 60s"),
+    ]);
     // A failure whose client cannot be told is refused all the same.
     Bench::new(two).at(0).check(&[(failed("", 26), "FailedToken"), (failed("", 26), "FailedToken, wide engaged")]);
 }
@@ -305,6 +306,12 @@ fn what_outcomes_do() {
         assert_eq!(effect(&grpc, &outcome), format!("login {expected}"), "{grpc_status:?}");
     }
     assert_eq!(effect(&grpc, &Outcome { status: 503, ..Outcome::default() }), "login cancelled");
+    // Whoever calls a request a gRPC call is charged all the same, and frees nobody.
+    let bench = Bench::new("limits: [{ name: l, key: [], rate: 9/1h, charge: { outcome: [\"2xx\"] } }]");
+    let [claimed, refused] = [bench.at(0).pass(&grpc), bench.pass(&grpc)];
+    assert_eq!(bench.end(&claimed, 200), "l charged");
+    let unauthenticated = Outcome { status: 200, grpc_status: Some(16), ..Outcome::default() };
+    assert_eq!(bench.settle(&refused, &unauthenticated), "l uncharged");
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Bench {
     fn reload(&mut self, yaml: &str) {
         let config = config(yaml);
         self.engine = self.engine.succeeded(config.token, config.prefixes, config.policy);
-        self.engine.forget_rates_of_others();
+        self.engine.take_over();
     }
 
     fn at(&mut self, seconds: u64) -> &mut Self {
@@ -157,8 +157,9 @@ fn lockouts_keep_their_strikes() {
     let request = json!({ "peer": "192.0.2.1" });
     for (first, times, second, expected) in [
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h", "l 3600s"),
-        // A key stays locked as long as was told, whatever the new window and threshold.
-        ("threshold: 2, window: 1h", 2, "threshold: 9, window: 1m", "l 3600s"),
+        // A key stays locked as long as was told, whatever the new threshold; in other windows all start from zero.
+        ("threshold: 2, window: 1h", 2, "threshold: 9, window: 1h", "l 3600s"),
+        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1m", "200"),
         ("threshold: 3, window: 1h", 2, "threshold: 2, window: 1h", "l 3600s"),
         ("threshold: 3, window: 1h", 2, "threshold: 9, window: 1h", "200"),
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, window_kind: fixed", "200"),
@@ -193,4 +194,52 @@ fn outcomes_find_the_rules_that_waited() {
     assert_eq!(end(&bench, 204), (None, Some("repeated".into())));
     let counted = bench.engine.outcome_counts().read().filter(|(_, count)| *count > 0).count();
     assert_eq!(counted, 2, "what was counted before goes on");
+}
+
+/// Two rules that change places are locked in one order by requests of the old policy and of the new one.
+#[test]
+fn rules_that_change_places_hold_nobody_up() {
+    let rules = |first: &str, second: &str| {
+        let limit = |name: &str| format!("{{ name: {name}, key: [], rate: 1000000/1ms }}");
+        let lockout = |name: &str| format!("{{ name: l{name}, key: [], threshold: 1000000, window: 1h }}");
+        let (limits, lockouts) =
+            ([limit(first), limit(second)].join(", "), [lockout(first), lockout(second)].join(", "));
+        format!("limits: [{limits}]\nlockouts: [{lockouts}]")
+    };
+    let mut bench = Bench::new(&rules("a", "b"));
+    let before = {
+        let next = config(&rules("b", "a"));
+        let next = bench.engine.succeeded(next.token, next.prefixes, next.policy);
+        std::mem::replace(&mut bench.engine, next)
+    };
+    let request = json!({ "headers": { "x": "1" } });
+    std::thread::scope(|scope| {
+        for engine in [&before, &bench.engine, &before, &bench.engine] {
+            let request = &request;
+            scope.spawn(move || {
+                for _ in 0..5_000 {
+                    assert_eq!(ask(engine, request, &Value::Null, describe), "200");
+                }
+            });
+        }
+    });
+}
+
+/// What an outcome charged beyond the allowance is owed after a reload as it was, and one of a key that means nothing now is
+/// charged to nobody.
+#[test]
+fn debts_outlive_a_reload() {
+    let rows = |key: &str| format!("limits: [{{ name: rows, key: {key}, rate: 1/30s, charge: {{ outcome: [201] }} }}]");
+    let mut bench = Bench::new(&rows("client.network"));
+    let row = json!({ "peer": "192.0.2.1" });
+    let reservations: Vec<_> = (0..3).map(|_| bench.at(0).ask(&row).1.unwrap()).collect();
+    let end = |bench: &Bench, reservation: &String| {
+        let settlement = bench.engine.settle(reservation, &Outcome { status: 201, ..Outcome::default() });
+        settlement.rules[0].1.to_string()
+    };
+    assert_eq!([end(&bench, &reservations[0]), end(&bench, &reservations[1])], ["charged", "charged"]);
+    bench.reload(&rows("client.network"));
+    assert_eq!(bench.ask(&row).0, "rows 1/30s 60s");
+    bench.reload(&rows("client.address"));
+    assert_eq!(end(&bench, &reservations[2]), "gone");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::engine::snapshot::Unusable;
+use tollgate::policy::outcomes::Outcome;
 use tollgate::{Decision, ManualClock, Verdict};
 
 /// When the first process starts: a Tuesday in 2027, in nanoseconds since 1970.
@@ -142,6 +143,15 @@ fn a_rollout_refills_nothing() {
     }
     // The time while nobody is there counts.
     assert_eq!(process.next("", START + 12 * 3600 * SECOND).ask(&token), "200 [2/24h]");
+    // What an outcome charged beyond the allowance is owed as it was.
+    let rows = "limits: [{ name: rows, key: [], rate: 1/1h, charge: { outcome: [201] } }]";
+    let first = Process::start(rows, START);
+    let reserve =
+        || ask(&first.engine, &json!({}), &Value::Null, |decision| decision.reservation().unwrap().to_owned());
+    for reservation in [reserve(), reserve()] {
+        first.engine.settle(&reservation, &Outcome { status: 201, ..Outcome::default() });
+    }
+    assert_eq!(first.next(rows, START).ask(&json!({})), "rows 1/1h 7200s []");
     // A rate that only the policy brought, and no longer does, does not come back.
     let pro = json!({ "peer": "192.0.2.1", "claims": { "sub": "alice", "plan": "pro" } });
     let first = Process::start(RULES, START);

@@ -11,11 +11,14 @@ use std::time::Duration;
 impl Caller {
     /// Appends the caller as it is at `now`; one that is worth nothing is left out.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>, now: Now) {
-        let worth = || self.allowances.iter().filter(|state| !state.is_expired(now));
         // More allowances than a byte counts are of nobody who means well.
-        let Some(number) = u8::try_from(worth().count()).ok().filter(|number| *number > 0) else { return };
+        let worth = || self.allowances.iter().filter(|state| !state.is_expired(now)).take(u8::MAX.into());
+        let number = worth().count();
+        if number == 0 {
+            return;
+        }
         bytes.extend_from_slice(&self.key.to_bytes());
-        bytes.push(number);
+        bytes.push(number as u8);
         for state in worth() {
             put(bytes, state.rate.count());
             put(bytes, state.rate.nanos());

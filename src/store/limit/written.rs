@@ -33,7 +33,7 @@ impl LimitTable {
     /// that is worth nothing by now.
     pub(crate) fn read(&self, rest: &mut Rest<'_>, since: Since, now: Moment) -> Option<()> {
         let (is_shared, key) = (rest.byte()? != 0, rest.key()?);
-        let level = self.meter.clamp(self.meter.read_level(rest, since)?, now);
+        let level = self.meter.read_level(rest, since)?;
         if self.meter.is_full(level, now) {
             return Some(());
         }
