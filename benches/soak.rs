@@ -83,7 +83,7 @@ async fn soak(time: Duration) -> Result<(), String> {
 
 fn config(folder: &Path, metrics: SocketAddr, turn: u64) -> String {
     let state = folder.join("state");
-    let (principal, level) = [("plain", "warn"), ("hash", "error")][(turn % 2) as usize];
+    let (principal, level) = [("plain", "info"), ("hash", "error")][(turn % 2) as usize];
     format!(
         "listen: {{ grpc: \"127.0.0.1:0\", metrics: {metrics} }}\n\
          token: {{ prefixes: [\"r:\"] }}\n\
