@@ -14,6 +14,7 @@ use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::request::Request;
 use tollgate::telemetry::metrics::Metrics;
+use tollgate::token::Identity;
 
 /// The system's allocator, counting what it is asked for.
 struct Counting;
@@ -90,6 +91,7 @@ fn main() {
         assert_eq!(allocations(&limits), allocations(""), "a limit allocates in a known key's allowed check");
     }
     load();
+    snapshot();
 }
 
 fn all() -> Vec<usize> {
@@ -212,6 +214,30 @@ fn load() {
     let is_good = Config::parse("tollgate.yaml", &text).is_ok();
     println!("10,000 overrides by principal, {} KiB: read in {:?}", text.len() / 1024, start.elapsed());
     assert!(is_good);
+}
+
+/// How long a snapshot of a million callers takes to be written and to be gone on with, and how large it is.
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn snapshot() {
+    let (first, request) = (engine(""), request());
+    let mut identity = first.token().identify(&request);
+    for caller in 0..1_000_000 {
+        if let Identity::Caller(of) = &mut identity {
+            of.principal = format!("caller-{caller}").into();
+        }
+        assert!(first.check(&request, &identity).is_allowed());
+    }
+    let (start, mut bytes) = (Instant::now(), Vec::new());
+    first.write_snapshot(&mut bytes).unwrap();
+    let written = start.elapsed();
+    let (mut second, start) = (engine(""), Instant::now());
+    let restored = second.restore(&bytes).unwrap();
+    let read = start.elapsed();
+    let each = bytes.len() / restored.callers;
+    println!(
+        "a snapshot of {} callers, {each} bytes each: written in {written:.2?}, read in {read:.2?}",
+        restored.callers
+    );
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

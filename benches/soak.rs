@@ -96,7 +96,7 @@ fn config(folder: &Path, metrics: SocketAddr, turn: u64) -> String {
 
 /// Reloads and scrapes every second, and samples the memory in kB.
 fn disturb(folder: &Path, metrics: SocketAddr, process: u32, end: Instant) -> Vec<u64> {
-    let (mut memory, path) = (Vec::new(), folder.join("tollgate.yaml"));
+    let (mut memory, mut lines, path) = (Vec::new(), Vec::new(), folder.join("tollgate.yaml"));
     for turn in 1.. {
         if Instant::now() > end {
             break;
@@ -108,14 +108,16 @@ fn disturb(folder: &Path, metrics: SocketAddr, process: u32, end: Instant) -> Ve
         let scrape = client.send("GET", "/metrics", &[]).unwrap();
         let value = |series: &str| -> u64 {
             let found = scrape.body.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-            found.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
+            found.unwrap_or_else(|| panic!("no {series}")).parse::<f64>().unwrap() as u64
         };
         assert_eq!(value("tollgate_config_reloads_total{result=\"applied\"}"), turn, "a reload was missed");
         assert_eq!(value("tollgate_config_reloads_total{result=\"refused\"}"), 0);
         assert_eq!(value("tollgate_snapshots_total{result=\"failed\"}"), 0);
         assert!(value("tollgate_snapshots_total{result=\"written\"}") + 5 > turn / 2, "snapshots are missing");
         memory.push(resident(process));
+        lines.push(scrape.body.lines().count());
     }
+    assert!(lines.iter().skip(5).all(|count| *count == lines[5]), "the size of a scrape depends on callers: {lines:?}");
     memory
 }
 

@@ -3,10 +3,10 @@
 pub mod connection;
 mod http;
 pub mod listener;
-mod scrape;
+pub mod scrape;
 pub mod services;
 pub mod snapshot;
-mod status;
+pub mod status;
 pub mod worker;
 
 use crate::config::{Listen, ListenAddress, Shutdown};

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::envoy::ext_authz::ExtAuthz;
+use tollgate::reload::{Hash, Live};
+use tollgate::server::scrape::registry;
+use tollgate::server::status::Status;
 use tollgate::{ManualClock, Rate};
 
 /// A configuration for the scenario's resolver, if there is one: a rate that is none cannot be written.
@@ -121,4 +124,33 @@ fn check_answer(answer: &CheckResponse, step: &Value) {
     let reason = told.map(|value| format!("{:?}", value.kind));
     let expected = (step["allowed"] == false).then(|| format!("Some(StringValue({}))", step["reason"]));
     assert_eq!(reason, expected, "{step}");
+}
+
+/// The size of a scrape does not depend on callers and paths: after as many as these there is no label more than after one of
+/// each kind.
+#[test]
+fn callers_leave_the_size_of_a_scrape_as_it_is() {
+    let yaml = "token: { prefixes: [\"r:\"] }
+client: { address: peer, on_missing: peer }
+limits: [{ name: pages, key: path, rate: 1/1h, max_keys: 100 }]
+lockouts: [{ name: logins, key: principal, threshold: 2, window: 1h, max_keys: 100 }]
+";
+    let live = Arc::new(Live::new(ext_authz(yaml, Arc::default()), Hash::of(b"")));
+    let registry = registry(&live, Status::default());
+    let ask = |caller: usize| {
+        for capabilities in [&["r:1/1m"][..], &["r:1/1m"], &["r:fast"], &[]] {
+            let message = check_request(&format!("caller-{caller}"), capabilities);
+            live.load().check(&message, |_| None).unwrap();
+        }
+        live.load().check(b"", |_| None).unwrap();
+    };
+    let series = || {
+        let mut text = String::new();
+        prometheus_client::encoding::prometheus_text::encode(&mut text, &registry).unwrap();
+        text.lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect::<Vec<_>>()
+    };
+    (0..200).for_each(ask);
+    let before = series();
+    (200..3_200).for_each(ask);
+    assert_eq!(series(), before);
 }
