@@ -94,7 +94,7 @@ impl Telemetry {
     pub fn report(&self, token: &TokenRules, decided: &Decided<'_, '_>) {
         let Decided { request, identity, decision, now, .. } = *decided;
         self.metrics().note(identity, decision);
-        decision.engaged().iter().for_each(|lockout| self.engaged(lockout, now()));
+        decision.engaged().iter().for_each(|lockout| Self::engaged(lockout));
         if *identity == Identity::Unverified
             && let Some(left_out) = self.kept.gate.pass("bearer_without_claims", self.refusals, now())
         {
@@ -133,10 +133,10 @@ impl Telemetry {
     }
 
     /// Reports what became of an outcome.
-    pub fn settled(&self, settlement: &Settlement, now: Now) {
+    pub fn settled(&self, settlement: &Settlement) {
         for lockout in &settlement.engaged {
             self.metrics().engaged(lockout);
-            self.engaged(lockout, now);
+            Self::engaged(lockout);
         }
         for (rule, settled) in &settlement.rules {
             debug!(rule, %settled, "an outcome was settled");
@@ -147,15 +147,13 @@ impl Telemetry {
     }
 
     /// Reports a lockout that was engaged. What it counts by is not in the line, only a hash of it.
-    fn engaged(&self, engaged: &Engaged, now: Now) {
+    fn engaged(engaged: &Engaged) {
         let Engaged { lockout, key, window, is_observed } = engaged;
-        let Some(left_out) = self.kept.gate.pass(&format!("{lockout} engaged"), self.refusals, now) else { return };
         info!(
             lockout = &**lockout,
             key,
             seconds = window.as_secs_f64(),
             observed = is_observed,
-            left_out = (left_out > 0).then_some(left_out),
             "a lockout was engaged"
         );
     }

@@ -7,9 +7,11 @@ use super::matchers::when;
 use super::node::Span;
 use super::outcomes::OUTCOMES;
 use super::section::Section;
-use super::sense::{may_meet, may_pass};
+use super::sense::{are_disjoint, may_meet, may_pass};
 use super::table::MODE;
+use crate::policy::Mode;
 use crate::policy::facts::{Field, Presence};
+use crate::policy::limits::{ChargeAt, Limit};
 use crate::policy::lockouts::{Attempt, Lockout};
 use crate::policy::outcomes::OutcomeRules;
 use crate::policy::scope::{Scope, Source};
@@ -218,13 +220,22 @@ pub fn warn_of_accounts(
     lockouts: &[PlacedLockout],
 ) {
     let counts_clients = |scope: &Scope| !scope.key.is_empty() && scope.is_for_preflights();
-    let is_limited = limits.iter().any(|placed| placed.is_enabled && counts_clients(&placed.limit.scope));
+    let is_limited = |scope: &Scope| {
+        limits.iter().any(|placed| {
+            let Limit { mode, charge, .. } = &placed.limit;
+            let holds = placed.is_enabled && *mode == Mode::Enforce && !matches!(charge, ChargeAt::Outcome(_));
+            holds && counts_clients(&placed.limit.scope) && !are_disjoint(&placed.limit.scope.when, &scope.when)
+        })
+    };
     for (at, placed) in lockouts.iter().enumerate().filter(|(_, placed)| placed.is_enabled) {
         let is_on_accounts = placed.lockout.scope.key.iter().any(|part| part.first_of.iter().any(names_an_account));
         let comes_after = lockouts[..at].iter().any(|before| {
-            before.is_enabled && before.lockout.on == Attempt::Request && counts_clients(&before.lockout.scope)
+            let Lockout { on, mode, scope, .. } = &before.lockout;
+            let holds = before.is_enabled && *on == Attempt::Request && *mode == Mode::Enforce;
+            holds && counts_clients(scope) && !are_disjoint(&scope.when, &placed.lockout.scope.when)
         });
-        if placed.lockout.on == Attempt::Request && is_on_accounts && !is_limited && !comes_after {
+        if placed.lockout.on == Attempt::Request && is_on_accounts && !is_limited(&placed.lockout.scope) && !comes_after
+        {
             let cause = "this lockout counts by account, and nothing holds a client to anything before it: whoever knows a \
                          name can lock it, and one client can try every name";
             let hint = "add a limit or a lockout before it with `key: client.network`";

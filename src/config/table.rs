@@ -40,6 +40,9 @@ pub const MODE: Kind<Mode> = Kind::Word(&[("enforce", Mode::Enforce), ("observe"
 const ENCODED_SLASH: Kind<EncodedSlash> =
     Kind::Word(&[("refuse", EncodedSlash::Refuse), ("literal", EncodedSlash::Literal)]);
 
+/// The longest time that an outcome may be waited for.
+const LONGEST_OUTCOME: Duration = Duration::from_secs(60 * 60);
+
 /// The lowest age at which a connection may be asked to end.
 const SHORTEST_AGE: Duration = Duration::from_millis(10);
 
@@ -68,6 +71,14 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         &DURATION,
         "how long the outcome of a request is waited for; one that never comes leaves its attempt counted",
     );
+    if outcome_timeout.is_some_and(|timeout| timeout > LONGEST_OUTCOME) {
+        let cause = "outcomes that were told are remembered for as long, and an hour is the most".to_owned();
+        file.clash::<()>(
+            &["outcome_timeout"],
+            cause,
+            "write a shorter time; Envoy tells within milliseconds of the end",
+        );
+    }
     let client = file.section("client", "where the address of a client is read", client);
     let response = file.section("response", "how answers look", response);
     let store = file.section("store", "where state lives", store);

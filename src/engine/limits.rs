@@ -149,11 +149,11 @@ impl Limits {
 
     /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance
     /// does not hold becomes a debt.
-    pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, is_grpc: bool, now: Moment) -> Option<bool> {
+    pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, now: Moment) -> Option<bool> {
         let is_same = |built: &&Built| *built.limit.name == *name && built.counts_by == owed.counts_by;
         let built = self.limits.iter().find(is_same)?;
         let ChargeAt::Outcome(charged) = &built.limit.charge else { return None };
-        if !charged.iter().any(|matcher| matcher.matches(outcome, is_grpc)) {
+        if !charged.iter().any(|matcher| matcher.matches(outcome)) {
             return Some(false);
         }
         let place = built.table.place(owed.key, || owed.wider, now);

@@ -140,7 +140,7 @@ impl Engine {
                         effect.into()
                     }
                 },
-                Hold::Charge(owed) => match self.limits.owe(&rule, &owed, outcome, is_grpc, now) {
+                Hold::Charge(owed) => match self.limits.owe(&rule, &owed, outcome, now) {
                     None => Settled::Gone,
                     Some(true) => Settled::Charged,
                     Some(false) => Settled::Uncharged,

@@ -27,6 +27,9 @@ const MARK: &[u8; 8] = b"TOLLGATE";
 /// The form that is written, and the only one that is read.
 const FORM: u32 = 1;
 
+/// How far a clock may have been set back meanwhile: a correction, which makes what is owed last so much longer.
+const SKEW: u64 = 60 * 1_000_000_000;
+
 const CALLERS: u8 = 1;
 const LIMIT: u8 = 2;
 const LOCKOUT: u8 = 3;
@@ -90,9 +93,11 @@ impl Engine {
     pub fn restore(&mut self, snapshot: &[u8]) -> Result<Restored, Unusable> {
         let (mut rest, written) = open(snapshot)?;
         let unix = self.calendar();
-        let Some(elapsed) = unix.checked_sub(written) else {
-            return Err(Unusable::Future((written - unix).div_ceil(1_000_000_000)));
-        };
+        let ahead = written.saturating_sub(unix);
+        if ahead > SKEW {
+            return Err(Unusable::Future(ahead / 1_000_000_000));
+        }
+        let elapsed = unix.saturating_sub(written);
         let since = Since { now: self.now().nanos(), elapsed };
         let mut restored = Restored { age: elapsed, ..Restored::default() };
         self.read(&mut rest, since, &mut restored).ok_or(Unusable::Damaged)?;

@@ -87,7 +87,7 @@ fn read_response<'r>(response: &'r [u8], outcome: &mut Outcome<'r>) -> Result<()
     each_field(response, |number, field| match (number, field) {
         (1, Field::Bytes(status)) => each_field(status, |number, field| {
             if let (1, Field::Varint(status)) = (number, field) {
-                outcome.status = u16::try_from(status).unwrap_or_default();
+                outcome.status = u16::try_from(status).map_err(|_| Unreadable::Wire)?;
             }
             Ok(())
         }),

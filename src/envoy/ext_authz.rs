@@ -81,7 +81,7 @@ impl ExtAuthz {
     ///
     /// [`Unreadable`], if it is none.
     pub fn log(&self, message: &[u8]) -> Result<(), Unreadable> {
-        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement, self.engine.now()))
+        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement))
     }
 }
 

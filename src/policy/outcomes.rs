@@ -52,7 +52,7 @@ impl Outcome<'_> {
     /// Whether it is known how the request ended. That of a gRPC call is not, where Envoy does not log its gRPC status: then
     /// it may count and be charged, and frees nobody. (A client may claim that any request is a gRPC call.)
     fn is_told(&self, is_grpc: bool) -> bool {
-        !is_grpc || self.status != 200 || self.grpc_status.is_some()
+        self.grpc_status.is_some() || !is_grpc || self.status != 200
     }
 }
 
@@ -64,7 +64,7 @@ impl OutcomeRules {
 
     /// What `outcome` does, `other` if no rule names it. `is_grpc`: the request was a gRPC call.
     pub fn effect(&self, outcome: &Outcome<'_>, is_grpc: bool, other: Effect) -> Effect {
-        let named = |matchers: &[OutcomeMatcher]| matchers.iter().any(|matcher| matcher.matches(outcome, is_grpc));
+        let named = |matchers: &[OutcomeMatcher]| matchers.iter().any(|matcher| matcher.matches(outcome));
         match outcome.is_told(is_grpc) {
             _ if named(&self.count) => Effect::Count,
             true if named(&self.cancel) => Effect::Cancel,
@@ -76,11 +76,11 @@ impl OutcomeRules {
 
 impl OutcomeMatcher {
     /// Whether a request ended so. A gRPC call that is refused has the HTTP status 200 as well, which counts for nothing then.
-    pub fn matches(&self, outcome: &Outcome<'_>, is_grpc: bool) -> bool {
-        let is_told = !is_grpc || outcome.status != 200 || outcome.grpc_status.is_none_or(|status| status == 0);
+    pub fn matches(&self, outcome: &Outcome<'_>) -> bool {
+        let is_refused_by_grpc = outcome.status == 200 && outcome.grpc_status.is_some_and(|status| status != 0);
         match self {
-            Self::Status(status) => is_told && *status == outcome.status,
-            Self::Class(class) => is_told && *class == outcome.status / 100,
+            Self::Status(status) => !is_refused_by_grpc && *status == outcome.status,
+            Self::Class(class) => !is_refused_by_grpc && *class == outcome.status / 100,
             Self::Aborted => outcome.status == 0,
             Self::Grpc(status) => outcome.grpc_status == Some(*status),
             Self::Header(name) => outcome.headers.contains(&&**name),

@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Connections at once.
 const CONNECTIONS: usize = 64;
 
-/// https://prometheus.io/docs/instrumenting/exposition_formats
+/// <https://prometheus.io/docs/instrumenting/exposition_formats>
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What is served.

@@ -251,7 +251,8 @@ impl StrikeTable {
         let entry = strikes.keys.get_mut(at);
         entry.strikes = entry.strikes.saturating_sub(1);
         entry.provisional = entry.provisional.saturating_sub(provisional.into()).min(entry.strikes);
-        let (is_unused, belongs) = (entry.strikes == 0, self.queue(entry));
+        // To take back locks nobody, also where the threshold has become lower.
+        let (is_unused, belongs) = (entry.strikes == 0, self.queue(entry).min(COUNTING));
         match queue {
             LOCKED if !lifts => {}
             _ if is_unused => strikes.keys.remove(at),

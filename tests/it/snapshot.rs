@@ -181,6 +181,13 @@ fn what_means_nothing_is_left_out() {
     first.ask(&others[1]);
     let second = first.next(&fewer, START);
     assert_eq!(second.engine.limit_counts().next().unwrap().1.live, 1);
+    // A lockout is not given up for keys that were used since.
+    let post = |peer: &str| json!({ "peer": peer, "method": "POST" });
+    (0..3).for_each(|_| assert_eq!(first.ask(&post("192.0.2.9")), "200 []"));
+    assert_eq!(first.at(START + SECOND).ask(&post("192.0.2.8")), "200 []");
+    let fewer = RULES.replace("threshold: 3, window: 1m", "threshold: 3, window: 1m, max_keys: 1");
+    let second = first.next(&fewer, START + SECOND);
+    assert_eq!(second.ask(&post("192.0.2.9")), "login locked 59s");
 }
 
 #[test]
@@ -205,5 +212,6 @@ fn what_is_not_whole_is_refused() {
     }
     assert!(restore(&[&*snapshot, b"x"].concat(), START).is_err());
     assert_eq!(restore(b"", START), Err(Unusable::Foreign));
-    assert_eq!(restore(&snapshot, START - 1), Err(Unusable::Future(1)));
+    assert_eq!(restore(&snapshot, START - 61 * SECOND), Err(Unusable::Future(61)));
+    assert_eq!(restore(&snapshot, START - 60 * SECOND).unwrap().age, 0, "a correction of the clock");
 }

@@ -33,13 +33,15 @@ impl StrikeTable {
     /// Puts strikes that were written into the table, in the order in which their keys were used. What is over by now is left
     /// out, and what finds no room.
     pub(crate) fn fill(&self, mut written: Vec<Written>, span: Span) {
+        // Where there is not room for all, lockouts come first, and then those that were used last.
+        written.sort_unstable_by_key(|written| std::cmp::Reverse((written.is_locked, written.until)));
+        written.truncate(self.max_keys);
         written.sort_unstable_by_key(|written| written.until);
         let mut table = self.lock();
         for Written { key, until, strikes, provisional, is_locked } in written {
             table.generation += 1;
             let entry = Entry { key, until, generation: table.generation, strikes, provisional };
-            let is_new = table.keys.find(key).is_none() && table.keys.len() < self.max_keys;
-            if is_new && !entry.is_over(span) {
+            if table.keys.find(key).is_none() && !entry.is_over(span) {
                 let queue = if is_locked { LOCKED } else { self.queue(&entry) };
                 table.keys.add(entry, queue);
             }

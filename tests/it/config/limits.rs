@@ -82,6 +82,9 @@ fn a_lockout_on_accounts_that_stands_alone_is_warned_of() {
         "lockouts:",
         "limits: [{ name: a, key: client.network, rate: 1/1s, enabled: false }]\nlockouts:",
         "limits: [{ name: a, key: [], rate: 1/1s }]\nlockouts:",
+        "limits: [{ name: a, key: client.network, rate: 1/1s, mode: observe }]\nlockouts:",
+        "limits: [{ name: a, key: client.network, rate: 1/1s, charge: { outcome: 201 } }]\nlockouts:",
+        "lockouts:\n  - { name: a, key: client.network, threshold: 50, window: 15m, mode: observe }",
         "lockouts:\n  - { name: bad, on: failed_token, key: client.network, threshold: 5, window: 15m }",
     ] {
         assert!(with(user, alone).contains("counts by account"), "{alone}");
