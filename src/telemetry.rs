@@ -94,7 +94,7 @@ impl Telemetry {
     pub fn report(&self, token: &TokenRules, decided: &Decided<'_, '_>) {
         let Decided { request, identity, decision, now, .. } = *decided;
         self.metrics().note(identity, decision);
-        decision.engaged().iter().for_each(|lockout| Self::engaged(lockout));
+        decision.engaged().iter().for_each(Self::engaged);
         if *identity == Identity::Unverified
             && let Some(left_out) = self.kept.gate.pass("bearer_without_claims", self.refusals, now())
         {
