@@ -85,7 +85,7 @@ fn config(folder: &Path, metrics: SocketAddr, turn: u64) -> String {
     let state = folder.join("state");
     let (principal, level) = [("plain", "info"), ("hash", "error")][(turn % 2) as usize];
     format!(
-        "listen: {{ grpc: \"127.0.0.1:0\", metrics: {metrics} }}\n\
+        "listen: {{ grpc: \"127.0.0.1:0\", metrics: {metrics}, max_connection_age: off }}\n\
          token: {{ prefixes: [\"r:\"] }}\n\
          callers: {{ window_bounds: {{ min: 1s, max: 24h }} }}\n\
          limits: [{{ name: all, key: [], rate: 1000000/1s }}]\n\
