@@ -2,7 +2,8 @@
 
 use crate::store::key::KeySpace;
 use crate::store::meter::Moment;
-use crate::store::strikes::{Span, Strike, StrikeTable, Window};
+use crate::store::strikes::window::{Span, Window};
+use crate::store::strikes::{Strike, StrikeTable};
 use crate::time::Now;
 use std::fmt;
 use std::time::Duration;
@@ -49,7 +50,7 @@ pub struct Policy {
     /// How long a key stays locked, and how long after its last attempt one that is not locked starts from zero; at least
     /// a nanosecond.
     pub lockout_window: Duration,
-    /// The most keys that are known, at least 1 and less than 2^32 - 1; each takes about 100 bytes. Beyond, a new key takes
+    /// The most keys that are known, at least 1 and less than 2^32 - 1; each takes about 200 bytes. Beyond, a new key takes
     /// the place of the one that was used least recently and is not locked, which starts from zero then. A lockout is never
     /// given up: where every key is locked, new ones are denied.
     pub max_tracked_keys: usize,
@@ -101,7 +102,7 @@ impl AttemptLimiter {
             (_, _, false) => Err(InvalidPolicy::Keys),
             _ => Ok(Self {
                 keys: KeySpace::new("attempts"),
-                table: StrikeTable::new(threshold, max_tracked_keys),
+                table: StrikeTable::new(threshold, max_tracked_keys, u64::MAX),
                 window: Window::Rolling(u64::try_from(lockout_window.as_nanos()).unwrap_or(u64::MAX)),
             }),
         }
@@ -124,17 +125,19 @@ impl AttemptLimiter {
         (outcome, Reservation(Some(strike)))
     }
 
-    /// Takes back exactly the attempt of `reservation`. A lockout is lifted only if that attempt engaged it; the key does
-    /// not start from zero otherwise. A key that was reset or forgotten meanwhile, or whose window is over, is left alone.
+    /// Takes back exactly the attempt of `reservation`, as if it had never been: the window of its key ends with the attempts
+    /// that stand. (The ends of the last eight are known apart. Of more, those before end together.) A lockout is lifted only
+    /// if that attempt engaged it; the key does not start from zero otherwise. A key that was reset or forgotten meanwhile,
+    /// or whose window is over, is left alone.
     pub fn cancel(&self, reservation: Reservation, now: Now) {
         if let Some(strike) = reservation.0 {
             self.table.cancel(strike, false, self.span(now));
         }
     }
 
-    /// Lowers the attempts of `key` by one, if it is not locked. It is the worse choice, for those who have no
-    /// [`Reservation`]: it cannot tell which attempt it takes back, nor lift the lockout that this one engaged, and two
-    /// refunds for one attempt are an attempt too many.
+    /// Takes back the last attempt of `key`, if it is not locked. It is the worse choice, for those who have no
+    /// [`Reservation`]: that may be somebody else's attempt, the lockout that it engaged is not lifted, and two refunds for
+    /// one attempt are an attempt too many.
     pub fn refund(&self, key: impl AsRef<[u8]>, now: Now) {
         self.table.refund(self.keys.key(key.as_ref()), self.span(now));
     }

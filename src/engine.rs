@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::policy::callers::{Enforced, Observed};
 use crate::policy::facts::Facts;
 use crate::policy::{ClientAddress, Mode, Needs, Policy};
-use crate::request::{Protocol, Request};
+use crate::request::Request;
 use crate::store::group::{self, Group, Struck};
 use crate::store::limit::TableCounts;
 use crate::store::meter::Moment;
@@ -277,7 +277,7 @@ impl Engine {
         if holds.is_empty() {
             return decision;
         }
-        let is_grpc = facts.request.protocol() == Protocol::Grpc;
+        let is_grpc = facts.request.may_be_grpc();
         let (now, timeout) = (self.now(), self.policy.outcome_timeout);
         decision.with_reservation(self.outcomes.reservations.make(now, timeout, is_grpc, holds))
     }

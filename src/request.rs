@@ -51,6 +51,14 @@ impl<'r> Request<'r> {
         if matches!(rest, Some([] | [b'+', ..])) { Protocol::Grpc } else { Protocol::Http }
     }
 
+    /// Whether an application might take the request for gRPC, by whatever spelling of the content type: gRPC-Web and
+    /// parameters included.
+    pub fn may_be_grpc(&self) -> bool {
+        const GRPC: &[u8] = b"application/grpc";
+        let mut types = self.lines("content-type").flat_map(|line| line.split(|&byte| byte == b','));
+        types.any(|of| of.trim_ascii_start().get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC)))
+    }
+
     /// Whether the client sent a bearer token, verified or not.
     pub fn has_bearer(&self) -> bool {
         let scheme = self.header("authorization").and_then(|value| value.split(|&byte| byte == b' ').next());

@@ -132,6 +132,14 @@ impl Telemetry {
         );
     }
 
+    /// Reports a CheckRequest that cannot be read.
+    pub fn unreadable(&self, error: &dyn std::fmt::Display, now: Now) {
+        if let Some(left_out) = self.kept.gate.pass("unreadable", self.refusals, now) {
+            let left_out = (left_out > 0).then_some(left_out);
+            warn!(%error, left_out, "a CheckRequest cannot be read");
+        }
+    }
+
     /// Reports what became of an outcome.
     pub fn settled(&self, settlement: &Settlement) {
         for lockout in &settlement.engaged {
@@ -228,13 +236,16 @@ pub fn report_tables<'l>(
 pub fn report_outcomes(reported: &mut Vec<u64>, counts: &OutcomeCounts) {
     let of = |wanted: Settled| counts.read().find(|(settled, _)| *settled == wanted).map_or(0, |(_, count)| count);
     let (foreign, forged, late) = (of(Settled::Foreign), of(Settled::Forged), of(Settled::Late));
-    let (repeated, early) = (of(Settled::Repeated), of(Settled::Early));
-    let now = vec![foreign, forged, late, repeated, early];
+    let (repeated, early, unreadable) = (of(Settled::Repeated), of(Settled::Early), of(Settled::Unreadable));
+    let now = vec![foreign, forged, late, repeated, early, unreadable];
     if now.iter().any(|count| *count > 0) && *reported != now {
         let hint = "foreign: Envoy tells another Tollgate than it asked, or this one was restarted; late: raise \
                     outcome_timeout, and set buffer_size_bytes: 0; early: log DownstreamEnd alone; forged: nobody \
                     but Envoy should reach this port";
-        warn!(foreign, forged, late, repeated, early, hint, "outcomes changed nothing: numbers since the start");
+        warn!(
+            foreign,
+            forged, late, repeated, early, unreadable, hint, "outcomes changed nothing: numbers since the start"
+        );
     }
     *reported = now;
 }

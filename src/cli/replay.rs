@@ -17,9 +17,9 @@ use std::time::Duration;
 /// Decide requests from standard input in virtual time, one JSON line each
 ///
 /// A line is an object: `at`, the time since the start as a duration ("1m30s") or in nanoseconds, never
-/// decreasing; then `principal` and `capabilities`, or `claims`, or `token`: "missing" or "failed"; and optionally
-/// `method`, `path`, `host`, `headers`, `client`, `context`, `body` and `cost`. Each line is answered by one with the
-/// decision.
+/// decreasing; then `principal` and `capabilities`, or `claims`, or `token`: "missing" or "failed", the latter with a
+/// `code` of Envoy's (3: expired, 26: another signature); and optionally `method`, `path`, `host`, `headers`, `client`,
+/// `context`, `body` and `cost`. Each line is answered by one with the decision.
 ///
 /// A line with `outcome`, an HTTP status or "aborted", and `of`, the number of an earlier line, says how that request
 /// ended; optionally with `grpc_status` and `headers`. It is answered by what rules did with it.

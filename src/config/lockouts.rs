@@ -4,7 +4,7 @@ use super::keys::KEY;
 use super::kinds::{DURATION, Kind, SWITCH, word};
 use super::limits::{MOST_KEYS, NAME, POSITIVE, WINDOW, check_window};
 use super::matchers::when;
-use super::node::Span;
+use super::node::{Span, Tree};
 use super::outcomes::OUTCOMES;
 use super::section::Section;
 use super::sense::{are_disjoint, may_meet, may_pass};
@@ -12,7 +12,7 @@ use super::table::MODE;
 use crate::policy::Mode;
 use crate::policy::facts::{Field, Presence};
 use crate::policy::limits::{ChargeAt, Limit};
-use crate::policy::lockouts::{Attempt, Lockout};
+use crate::policy::lockouts::{Lockout, Trigger};
 use crate::policy::outcomes::OutcomeRules;
 use crate::policy::scope::{Scope, Source};
 use crate::token::Failure;
@@ -113,7 +113,7 @@ pub fn lockout(lockout: &mut Section<'_, '_>) -> Option<PlacedLockout> {
     let read = Lockout {
         name: name?.into(),
         scope: Scope { when: when?.unwrap_or_default(), key: key? },
-        on: if on == On::Request { Attempt::Request } else { Attempt::FailedToken(failures) },
+        on: if on == On::Request { Trigger::Request } else { Trigger::FailedToken(failures) },
         threshold: u32::try_from(threshold).unwrap_or(u32::MAX),
         window,
         is_fixed,
@@ -134,16 +134,15 @@ fn outcome(outcome: &mut Section<'_, '_>) -> Option<OutcomeRules> {
         read("cancel", "[\"5xx\", aborted]", "what is taken back; a lockout is lifted by the attempt that engaged it");
     let reset = read("reset", "[\"2xx\"]", "what makes all attempts of the key forgotten, its lockout included");
     let rules = OutcomeRules { count: count?, cancel: cancel?, reset: reset? };
-    let all = [&rules.count, &rules.cancel, &rules.reset];
-    let twice = |at: usize| all[at].iter().any(|one| all[..at].iter().any(|before| before.contains(one)));
-    match [1, 2].into_iter().find(|&at| twice(at)) {
-        None => Some(rules),
-        Some(at) => {
-            let key = ["count", "cancel", "reset"][at];
-            let cause = "an outcome stands here and in another list".to_owned();
-            outcome.clash(&[key], cause, "keep it in one of them")
+    let lists = [("count", &rules.count), ("cancel", &rules.cancel), ("reset", &rules.reset)];
+    for (at, (key, list)) in lists.iter().enumerate() {
+        let before = |one| lists[..at].iter().find(|(_, list)| list.iter().any(|other| other.covers(one)));
+        if let Some((first, _)) = list.iter().find_map(before) {
+            let cause = format!("an outcome of this list never comes to it, since `{first}` has it and goes first");
+            return outcome.clash(&[key], cause, "keep it in one of them");
         }
     }
+    Some(rules)
 }
 
 fn check_numbers(lockout: &mut Section<'_, '_>, threshold: u64, max_keys: u64) -> Option<()> {
@@ -153,7 +152,7 @@ fn check_numbers(lockout: &mut Section<'_, '_>, threshold: u64, max_keys: u64) -
     }
     if max_keys > MOST_KEYS {
         let cause = format!("a lockout knows at most {MOST_KEYS} keys, and this is {max_keys}");
-        return lockout.clash(&["max_keys"], cause, "write fewer: each key takes about 100 bytes");
+        return lockout.clash(&["max_keys"], cause, "write fewer: each key takes about 200 bytes");
     }
     Some(())
 }
@@ -179,6 +178,10 @@ fn check_outcomes(lockout: &mut Section<'_, '_>, outcome: &OutcomeRules, is_prov
             let cause = "no outcome counts, so this lockout would never lock anything".to_owned();
             lockout.clash(&["count"], cause, "add `outcome: { count: [401] }` with the outcomes that count")
         }
+        (false, _) if lockout.find_known("outcome").is_some_and(|(_, node)| is_empty(&node.tree)) => {
+            let hint = "write `outcome: { reset: [\"2xx\"] }`, or remove `outcome`";
+            lockout.clash(&["outcome"], "no outcome does anything here".to_owned(), hint)
+        }
         (false, OutcomeRules { count, cancel, reset })
             if !count.is_empty() && cancel.is_empty() && reset.is_empty() =>
         {
@@ -189,20 +192,27 @@ fn check_outcomes(lockout: &mut Section<'_, '_>, outcome: &OutcomeRules, is_prov
     }
 }
 
+fn is_empty(section: &Tree) -> bool {
+    match section {
+        Tree::Map(entries) => entries.is_empty(),
+        tree => matches!(tree, Tree::Null),
+    }
+}
+
 /// Notes lockouts that nothing can get to. `without_token`: requests without a token get past identity.
 pub fn check_reach(section: &mut Section<'_, '_>, lockouts: &[PlacedLockout], without_token: bool) {
     for PlacedLockout { lockout, span, is_enabled, .. } in lockouts {
         let when = &lockout.scope.when;
         match lockout.on {
-            Attempt::FailedToken(_) if !may_meet(when, Presence::Failed) => {
+            Trigger::FailedToken(_) if !may_meet(when, Presence::Failed) => {
                 let cause = "no failed token can meet this: only a verified one has a principal and claims".to_owned();
                 section.reject::<()>(*span, cause, "ask for what every request has: a path, a client".into());
             }
-            Attempt::FailedToken(_) if lockout.scope.key.iter().any(|part| part.first_of.iter().all(is_of_token)) => {
+            Trigger::FailedToken(_) if lockout.scope.key.iter().any(|part| part.first_of.iter().all(is_of_token)) => {
                 let cause = "a failed token has no principal and no claims to count by".to_owned();
                 section.reject::<()>(*span, cause, "count by `client.network`".into());
             }
-            Attempt::Request if *is_enabled && !may_pass(when, without_token) => {
+            Trigger::Request if *is_enabled && !may_pass(when, without_token) => {
                 let cause =
                     "no request can reach this lockout: those that it is for are refused for their token before";
                 section.warn(*span, cause.into(), "write `on: failed_token`, or let them in by `token.missing`");
@@ -231,10 +241,10 @@ pub fn warn_of_accounts(
         let is_on_accounts = placed.lockout.scope.key.iter().any(|part| part.first_of.iter().any(names_an_account));
         let comes_after = lockouts[..at].iter().any(|before| {
             let Lockout { on, mode, scope, .. } = &before.lockout;
-            let holds = before.is_enabled && *on == Attempt::Request && *mode == Mode::Enforce;
+            let holds = before.is_enabled && *on == Trigger::Request && *mode == Mode::Enforce;
             holds && counts_clients(scope) && !are_disjoint(&scope.when, &placed.lockout.scope.when)
         });
-        if placed.lockout.on == Attempt::Request && is_on_accounts && !is_limited(&placed.lockout.scope) && !comes_after
+        if placed.lockout.on == Trigger::Request && is_on_accounts && !is_limited(&placed.lockout.scope) && !comes_after
         {
             let cause = "this lockout counts by account, and nothing holds a client to anything before it: whoever knows a \
                          name can lock it, and one client can try every name";

@@ -45,11 +45,10 @@ fn outcome(value: &mut Value<'_, '_>) -> Option<OutcomeMatcher> {
         Tree::Number(number) | Tree::Text(number) => number.as_str(),
         _ => return value.wrong(WAYS),
     };
-    if let Ok(status) = text.parse() {
-        return if (200..600).contains(&status) {
-            Some(OutcomeMatcher::Status(status))
-        } else {
-            no_status(value, text)
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return match text.parse() {
+            Ok(status @ (101 | 200..600)) if text.len() == 3 => Some(OutcomeMatcher::Status(status)),
+            _ => no_status(value, text),
         };
     }
     match (text, text.strip_suffix("xx"), text.split_once('.')) {
@@ -66,7 +65,7 @@ fn outcome(value: &mut Value<'_, '_>) -> Option<OutcomeMatcher> {
 
 fn no_status<T>(value: &mut Value<'_, '_>, text: &str) -> Option<T> {
     let cause = format!("{} is no status that ends a request", quoted(text));
-    value.reject(&cause, "write one from 200 to 599, or a class: \"2xx\", \"3xx\", \"4xx\" or \"5xx\"")
+    value.reject(&cause, "write 101, one from 200 to 599, or a class: \"2xx\", \"3xx\", \"4xx\" or \"5xx\"")
 }
 
 fn grpc(value: &mut Value<'_, '_>, name: &str) -> Option<OutcomeMatcher> {

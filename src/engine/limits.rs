@@ -5,7 +5,7 @@ use crate::decision::Verdict;
 use crate::policy::facts::Facts;
 use crate::policy::limits::{ChargeAt, Limit};
 use crate::policy::outcomes::Outcome;
-use crate::policy::scope::Lack;
+use crate::policy::scope::{Keys, Lack};
 use crate::policy::{Mode, Policy};
 use crate::store::group::{Attempt, Charge, Wider};
 use crate::store::key::{Key, KeySpace};
@@ -106,39 +106,12 @@ impl Limits {
             if is_preflight && !built.limit.scope.is_for_preflights() {
                 continue;
             }
-            let keys = match built.limit.scope.keys(facts, self.ipv6_prefix, &built.space) {
-                Ok(Some(keys)) => keys,
-                Ok(None) => continue,
+            match built.limit.scope.keys(facts, self.ipv6_prefix, &built.space) {
+                Ok(Some(keys)) => built.charge(Charging { number, keys, cost, tells: self.tells }, &mut bill),
+                Ok(None) => {}
                 Err(lack) => {
                     let at_entry = matches!(built.limit.charge, ChargeAt::Entry | ChargeAt::Split(_));
                     bill.note(&built.limit.name, built.limit.mode, at_entry, lack)?;
-                    continue;
-                }
-            };
-            let whole = built.limit.cost.unwrap_or(cost);
-            let is_observed = built.limit.mode == Mode::Observe;
-            let is_advertised = built.limit.advertise;
-            let charge = |cost| Charge {
-                number,
-                name: &built.limit.name,
-                table: &built.table,
-                rate: built.limit.rate,
-                key: keys.key,
-                wider: Wider { space: &built.space, networks: keys.wider.clone() },
-                cost,
-                whole,
-                is_deferred: matches!(built.limit.charge, ChargeAt::Outcome(_)),
-                is_observed,
-                is_advertised,
-                is_told: self.tells && is_advertised && !is_observed,
-            };
-            match built.limit.charge {
-                ChargeAt::Entry => bill.entry.push(charge(whole)),
-                ChargeAt::Admitted | ChargeAt::Outcome(_) => bill.admitted.push(charge(whole)),
-                ChargeAt::Split(units) => {
-                    let at_entry = whole.min(units);
-                    bill.entry.push(charge(at_entry));
-                    bill.admitted.push(charge(whole - at_entry));
                 }
             }
         }
@@ -190,7 +163,49 @@ impl Limits {
     }
 }
 
+/// A request that a limit charges.
+struct Charging {
+    /// The number of the limit.
+    number: usize,
+    keys: Keys,
+    /// What it costs, unless the limit has a cost of its own.
+    cost: u64,
+    /// Whether clients are told of what is advertised.
+    tells: bool,
+}
+
 impl Built {
+    /// Adds to `bill` what the limit charges.
+    fn charge<'l>(&'l self, charging: Charging, bill: &mut Bill<'l>) {
+        let Charging { number, keys, cost, tells } = charging;
+        let Limit { rate, advertise, .. } = self.limit;
+        let is_observed = self.limit.mode == Mode::Observe;
+        let whole = self.limit.cost.unwrap_or(cost);
+        let charge = |cost| Charge {
+            number,
+            name: &self.limit.name,
+            table: &self.table,
+            rate,
+            key: keys.key,
+            wider: Wider { space: &self.space, networks: keys.wider.clone() },
+            cost,
+            whole,
+            is_deferred: matches!(self.limit.charge, ChargeAt::Outcome(_)),
+            is_observed,
+            is_advertised: advertise,
+            is_told: tells && advertise && !is_observed,
+        };
+        match self.limit.charge {
+            ChargeAt::Entry => bill.entry.push(charge(whole)),
+            ChargeAt::Admitted | ChargeAt::Outcome(_) => bill.admitted.push(charge(whole)),
+            ChargeAt::Split(units) => {
+                let at_entry = whole.min(units);
+                bill.entry.push(charge(at_entry));
+                bill.admitted.push(charge(whole - at_entry));
+            }
+        }
+    }
+
     fn new(limit: &Limit, counts_by: u64) -> Self {
         let table = LimitTable::new(meter(limit), limit.max_keys, limit.when_full);
         Self { space: KeySpace::new(&limit.name), table, limit: limit.clone(), counts_by, has_new_rate: false }

@@ -7,14 +7,15 @@ use crate::policy::facts::Facts;
 use crate::policy::lockouts::{self, Lockout};
 use crate::policy::outcomes::{Effect, Outcome};
 use crate::policy::{Mode, Policy, scope};
-use crate::store::fixed_window::FixedWindow;
 use crate::store::group::{self, Attempt, Group, Struck};
 use crate::store::key::KeySpace;
 use crate::store::meter::Moment;
-use crate::store::strikes::{Change, Strike, StrikeCounts, StrikeTable, Window};
+use crate::store::strikes::window::Window;
+use crate::store::strikes::{Change, Strike, StrikeCounts, StrikeTable};
 use crate::time::Clock;
 use crate::token::Failure;
 use smallvec::SmallVec;
+use std::time::Duration;
 
 /// The lockouts of the live policy.
 pub struct Lockouts {
@@ -28,20 +29,22 @@ pub struct Built {
     pub(super) space: KeySpace,
     pub(super) table: StrikeTable,
     pub(super) window: Window,
+    /// What it counts by, and how: where two are alike, strikes mean the same.
+    pub(super) counts_by: u64,
 }
 
 impl Lockouts {
-    /// The lockouts of `policy`. Those that were there before, by their names, keep their strikes. In another window strikes
-    /// end at other times, and the queues of a table are in the order of these, so that it starts afresh.
+    /// The lockouts of `policy`. Those that were there before, by their names, keep their strikes.
     pub fn new(policy: &Policy, before: Option<&Self>) -> Self {
         let ipv6_prefix = policy.client.ipv6_prefix;
+        let patience = nanos(policy.outcome_timeout);
         let build = |lockout: &Lockout| {
-            let kept = before.and_then(|before| {
-                let built = before.lockouts.iter().find(|built| built.lockout.name == lockout.name)?;
-                let is_same = before.counts_by(built) == counts_by(lockout, ipv6_prefix);
-                is_same.then(|| built.succeeded(lockout))
-            });
-            kept.unwrap_or_else(|| Built::new(lockout))
+            let counts_by = counts_by(lockout, ipv6_prefix);
+            let is_same = |built: &&Built| built.lockout.name == lockout.name && built.counts_by == counts_by;
+            match before.and_then(|before| before.lockouts.iter().find(is_same)) {
+                Some(before) => before.succeeded(lockout, patience),
+                None => Built::new(lockout, counts_by, patience),
+            }
         };
         Self { lockouts: policy.lockouts.iter().map(build).collect(), ipv6_prefix }
     }
@@ -57,7 +60,7 @@ impl Lockouts {
     /// The verdict on a request that has too much of what an enforced lockout counts by.
     pub fn bill<'l>(&'l self, facts: &Facts<'_>, now: Moment, bill: &mut Bill<'l>) -> Result<(), Verdict<'static>> {
         for (number, built) in self.lockouts.iter().enumerate() {
-            if built.lockout.on != lockouts::Attempt::Request {
+            if built.lockout.on != lockouts::Trigger::Request {
                 continue;
             }
             match built.attempt(number, facts, self.ipv6_prefix, now) {
@@ -72,7 +75,7 @@ impl Lockouts {
     /// Counts a token that failed, unless too many did. One whose key cannot be told is refused all the same, and not
     /// counted.
     pub fn fail(&self, failure: Failure, facts: &Facts<'_>, now: Moment, clock: &dyn Clock) -> (Taken, Struck) {
-        let counts = |on: &lockouts::Attempt| matches!(on, lockouts::Attempt::FailedToken(of) if of.contains(&failure));
+        let counts = |on: &lockouts::Trigger| matches!(on, lockouts::Trigger::FailedToken(of) if of.contains(&failure));
         let counting = self.lockouts.iter().enumerate().filter(|(_, built)| counts(&built.lockout.on));
         let attempts =
             counting.filter_map(|(number, built)| built.attempt(number, facts, self.ipv6_prefix, now).ok()?);
@@ -126,10 +129,6 @@ impl Lockouts {
         &mut self.lockouts[number]
     }
 
-    pub(super) fn counts_by(&self, built: &Built) -> u64 {
-        counts_by(&built.lockout, self.ipv6_prefix)
-    }
-
     /// Drops keys that are worth nothing.
     pub fn sweep(&self, now: Moment) {
         self.lockouts.iter().for_each(|built| built.table.sweep(built.window.span(now)));
@@ -142,15 +141,19 @@ impl Lockouts {
 }
 
 impl Built {
-    fn new(lockout: &Lockout) -> Self {
-        let table = StrikeTable::new(lockout.threshold, lockout.max_keys);
-        Self { space: KeySpace::new(&lockout.name), table, window: window(lockout), lockout: lockout.clone() }
+    fn new(lockout: &Lockout, counts_by: u64, patience: u64) -> Self {
+        let table = StrikeTable::new(lockout.threshold, lockout.max_keys, patience);
+        let length = nanos(lockout.window);
+        let window = if lockout.is_fixed { Window::fixed(length) } else { Window::Rolling(length) };
+        let space = KeySpace::new(&lockout.name);
+        Self { space, table, window, lockout: lockout.clone(), counts_by }
     }
 
     /// The same lockout as the file has it now, with its strikes.
-    fn succeeded(&self, lockout: &Lockout) -> Self {
-        let table = self.table.succeeded(lockout.threshold, lockout.max_keys);
-        Self { space: self.space.clone(), table, window: window(lockout), lockout: lockout.clone() }
+    fn succeeded(&self, lockout: &Lockout, patience: u64) -> Self {
+        let table = self.table.succeeded(lockout.threshold, lockout.max_keys, patience);
+        let window = self.window.succeeded(nanos(lockout.window));
+        Self { space: self.space.clone(), table, window, lockout: lockout.clone(), counts_by: self.counts_by }
     }
 
     /// The attempt that a request is, if the lockout is for it.
@@ -183,17 +186,13 @@ impl Built {
     }
 }
 
-/// What a lockout counts by, how and in which windows, as a number: where two are alike, strikes mean the same.
-fn counts_by(lockout: &Lockout, ipv6_prefix: u8) -> u64 {
-    let Lockout { window, is_fixed, is_provisional, .. } = lockout;
-    let prefix = lockout.scope.counts_clients().then_some(ipv6_prefix);
-    fingerprint(&format!("{:?} {prefix:?} {window:?} {is_fixed} {is_provisional}", lockout.scope.key))
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn window(lockout: &Lockout) -> Window {
-    let length = u64::try_from(lockout.window.as_nanos()).unwrap_or(u64::MAX);
-    match lockout.is_fixed {
-        true => Window::Fixed(FixedWindow::new(lockout.threshold.into(), length), length),
-        false => Window::Rolling(length),
-    }
+/// What a lockout counts by, how and by which clock, as a number.
+fn counts_by(lockout: &Lockout, ipv6_prefix: u8) -> u64 {
+    let Lockout { is_fixed, is_provisional, .. } = lockout;
+    let prefix = lockout.scope.counts_clients().then_some(ipv6_prefix);
+    fingerprint(&format!("{:?} {prefix:?} {is_fixed} {is_provisional}", lockout.scope.key))
 }

@@ -32,11 +32,13 @@ pub enum Settled {
     Forged,
     /// The request goes on.
     Early,
+    /// What was told could not be read.
+    Unreadable,
 }
 
 impl Settled {
     /// All kinds, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Counted,
         Self::Cancelled,
         Self::Reset,
@@ -48,6 +50,7 @@ impl Settled {
         Self::Foreign,
         Self::Forged,
         Self::Early,
+        Self::Unreadable,
     ];
 }
 
@@ -87,6 +90,7 @@ impl Settled {
             Self::Foreign => "foreign",
             Self::Forged => "forged",
             Self::Early => "early",
+            Self::Unreadable => "unreadable",
         }
     }
 }
@@ -128,7 +132,7 @@ impl Engine {
     pub fn settle(&self, reservation: &str, outcome: &Outcome<'_>) -> Settlement {
         let opened = match self.outcomes.reservations.open(reservation, self.now()) {
             Ok(opened) => opened,
-            Err(refused) => return self.not_honoured(refused.into()),
+            Err(refused) => return self.not_settled(refused.into()),
         };
         let (is_grpc, now, mut settlement) = (opened.is_grpc, self.moment(), Settlement::default());
         for (rule, hold) in opened.holds {
@@ -152,12 +156,8 @@ impl Engine {
         settlement
     }
 
-    /// Notes an outcome of a request that goes on, which is none yet.
-    pub fn settle_early(&self) -> Settlement {
-        self.not_honoured(Settled::Early)
-    }
-
-    fn not_honoured(&self, settled: Settled) -> Settlement {
+    /// Notes what was told and is no outcome.
+    pub fn not_settled(&self, settled: Settled) -> Settlement {
         self.outcomes.counts.note(settled);
         Settlement { refused: Some(settled), ..Settlement::default() }
     }

@@ -7,7 +7,7 @@
 use super::limits::Owed;
 use crate::store::key::secret;
 use crate::store::strikes::Strike;
-use crate::store::written::Rest;
+use crate::store::written::{Rest, put};
 use crate::time::Now;
 use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
@@ -32,7 +32,7 @@ pub struct Reservations {
     next: AtomicU64,
     /// The longest time that one was good for, in nanoseconds.
     longest: AtomicU64,
-    settled: Mutex<Settled>,
+    told: Mutex<Told>,
 }
 
 /// What some rules wait for.
@@ -40,7 +40,7 @@ pub struct Reservations {
 pub(crate) struct Reservation {
     number: u64,
     until: u64,
-    /// Whether the request is a gRPC call.
+    /// Whether the request may be a gRPC call.
     pub is_grpc: bool,
     pub holds: Holds,
 }
@@ -68,9 +68,9 @@ pub(crate) enum Refused {
     Forged,
 }
 
-/// The numbers of reservations that were settled: since the last turn, and since the one before.
+/// The numbers of reservations whose outcomes were told: since the last turn, and since the one before.
 #[derive(Default)]
-struct Settled {
+struct Told {
     recent: HashSet<u64>,
     before: HashSet<u64>,
     turned: u64,
@@ -86,7 +86,7 @@ impl Default for Reservations {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut instance = [0; 8];
         instance.copy_from_slice(&hmac::sign(&secret, b"instance").as_ref()[..8]);
-        Self { instance, secret, next: AtomicU64::new(0), longest: AtomicU64::new(0), settled: Mutex::default() }
+        Self { instance, secret, next: AtomicU64::new(0), longest: AtomicU64::new(0), told: Mutex::default() }
     }
 }
 
@@ -129,8 +129,8 @@ impl Reservations {
         if now > reservation.until {
             return Err(Refused::Late);
         }
-        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-        if settled.add(reservation.number, now, self.longest.load(Relaxed)) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.add(reservation.number, now, self.longest.load(Relaxed)) {
             Ok(reservation)
         } else {
             Err(Refused::Repeated)
@@ -138,7 +138,7 @@ impl Reservations {
     }
 }
 
-impl Settled {
+impl Told {
     /// Notes a number; false if it is noted already. Nothing is forgotten within `timeout`.
     fn add(&mut self, number: u64, now: u64, timeout: u64) -> bool {
         if now.saturating_sub(self.turned) > timeout {
@@ -151,25 +151,23 @@ impl Settled {
 
 impl Reservation {
     fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.number.to_le_bytes());
-        bytes.extend_from_slice(&self.until.to_le_bytes());
+        [self.number, self.until].into_iter().for_each(|number| put(bytes, number));
         bytes.push(self.is_grpc.into());
         for (rule, hold) in &self.holds {
             // The name of a rule has at most 64 bytes.
             bytes.push(rule.len() as u8);
             bytes.extend_from_slice(rule.as_bytes());
             match hold {
-                Hold::Attempt(Strike { key, generation, engaged }) => {
+                Hold::Attempt(Strike { table, key, generation, end, engaged }) => {
                     bytes.push((*engaged).into());
                     bytes.extend_from_slice(&key.to_bytes());
-                    bytes.extend_from_slice(&generation.to_le_bytes());
+                    [table, generation, end].into_iter().for_each(|number| put(bytes, *number));
                 }
                 Hold::Charge(Owed { key, wider, cost, counts_by }) => {
                     bytes.push(CHARGE);
                     bytes.extend_from_slice(&key.to_bytes());
                     bytes.extend_from_slice(&wider.to_bytes());
-                    bytes.extend_from_slice(&cost.to_le_bytes());
-                    bytes.extend_from_slice(&counts_by.to_le_bytes());
+                    [cost, counts_by].into_iter().for_each(|number| put(bytes, *number));
                 }
             }
         }
@@ -188,9 +186,13 @@ impl Reservation {
                     cost: rest.number()?,
                     counts_by: rest.number()?,
                 }),
-                engaged => {
-                    Hold::Attempt(Strike { key: rest.key()?, generation: rest.number()?, engaged: engaged != 0 })
-                }
+                engaged => Hold::Attempt(Strike {
+                    engaged: engaged != 0,
+                    key: rest.key()?,
+                    table: rest.number()?,
+                    generation: rest.number()?,
+                    end: rest.number()?,
+                }),
             };
             holds.push((rule, hold));
         }

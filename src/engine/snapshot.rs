@@ -64,7 +64,8 @@ pub struct Restored {
 }
 
 impl Engine {
-    /// Writes the state. No request waits for it longer than for a few keys.
+    /// Writes the state. No request waits for it longer than for a few keys. All times are as of the start, whenever a key is
+    /// come to: who restores them knows no other.
     ///
     /// # Errors
     ///
@@ -73,13 +74,14 @@ impl Engine {
         let mut out = Hashed { out, context: digest::Context::new(&digest::SHA256) };
         out.put(MARK)?;
         out.put(&FORM.to_le_bytes())?;
-        out.put(&self.calendar().to_le_bytes())?;
+        let (written, now, moment) = (self.calendar(), self.now(), self.moment());
+        out.put(&written.to_le_bytes())?;
         out.put(&[CALLERS])?;
         out.put(&self.limiter.secret())?;
-        self.limiter.write(|bytes| out.chunk(bytes))?;
+        self.limiter.write(now, |bytes| out.chunk(bytes))?;
         out.end()?;
-        self.limits.write(|| self.moment(), &mut out)?;
-        self.lockouts.write(|| self.moment(), &mut out)?;
+        self.limits.write(moment, &mut out)?;
+        self.lockouts.write(moment, &mut out)?;
         out.put(&[END])?;
         let Hashed { mut out, context } = out;
         out.write_all(context.finish().as_ref())
@@ -179,11 +181,11 @@ impl<'b> Section<'b> {
 }
 
 impl Limits {
-    fn write<W: Write>(&self, now: impl Fn() -> Moment, out: &mut Hashed<W>) -> io::Result<()> {
+    fn write<W: Write>(&self, now: Moment, out: &mut Hashed<W>) -> io::Result<()> {
         for built in self.built() {
             let (counts_by, terms) = (built.counts_by, terms(&built.limit));
             out.section(LIMIT, &built.limit.name, [counts_by, terms], built.space.secret)?;
-            built.table.write(&now, |bytes| out.chunk(bytes))?;
+            built.table.write(now, |bytes| out.chunk(bytes))?;
             out.end()?;
         }
         Ok(())
@@ -212,10 +214,10 @@ impl Limits {
 }
 
 impl Lockouts {
-    fn write<W: Write>(&self, now: impl Fn() -> Moment, out: &mut Hashed<W>) -> io::Result<()> {
+    fn write<W: Write>(&self, now: Moment, out: &mut Hashed<W>) -> io::Result<()> {
         for built in self.built() {
-            out.section(LOCKOUT, &built.lockout.name, [self.counts_by(built), 0], built.space.secret)?;
-            built.table.write(|| built.window.span(now()), |bytes| out.chunk(bytes))?;
+            out.section(LOCKOUT, &built.lockout.name, [built.counts_by, 0], built.space.secret)?;
+            built.table.write(built.window.span(now), |bytes| out.chunk(bytes))?;
             out.end()?;
         }
         Ok(())
@@ -223,7 +225,7 @@ impl Lockouts {
 
     /// Reads the strikes of a lockout; false if there is none of the kind.
     fn read(&mut self, section: &Section<'_>, rest: &mut Rest<'_>, since: Since, now: Moment) -> Option<bool> {
-        let found = |at: &usize| section.space(&self.built()[*at].lockout.name, self.counts_by(&self.built()[*at]));
+        let found = |at: &usize| section.space(&self.built()[*at].lockout.name, self.built()[*at].counts_by);
         let Some((at, space)) = (0..self.built().len()).find_map(|at| Some((at, found(&at)?))) else {
             return Some(false);
         };

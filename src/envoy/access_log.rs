@@ -3,7 +3,7 @@
 
 use crate::claims::Claim;
 use crate::engine::Engine;
-use crate::engine::outcomes::Settlement;
+use crate::engine::outcomes::{Settled, Settlement};
 use crate::envoy::claims::read_struct;
 use crate::envoy::wire::{Field, Unreadable, each_field, each_in, entry, text};
 use crate::policy::outcomes::Outcome;
@@ -13,6 +13,9 @@ const EXT_AUTHZ: &str = "envoy.filters.http.ext_authz";
 
 /// The key of a reservation there.
 const RESERVATION: &str = "reservation";
+
+/// The namespace whose keys stand for response headers that Envoy took out of the answer, so that no client sees them.
+const HIDDEN: &str = "tollgate";
 
 /// `AccessLogType.DownstreamEnd`: the request is over. Entries of other types come while it goes on.
 const DOWNSTREAM_END: u64 = 6;
@@ -26,23 +29,24 @@ struct Entry<'r> {
 }
 
 /// Settles the outcomes of a `StreamAccessLogsMessage`, and hands on what became of each. Entries without a reservation
-/// are passed over.
-///
-/// # Errors
-///
-/// [`Unreadable`], if `message` is none; what was settled before stays so.
-pub fn settle(engine: &Engine, message: &[u8], mut settled: impl FnMut(Settlement)) -> Result<(), Unreadable> {
-    each_in(message, 2, |http_logs| {
+/// are passed over, and what cannot be read is counted.
+pub fn settle(engine: &Engine, message: &[u8], mut settled: impl FnMut(Settlement)) {
+    let is_read = each_in(message, 2, |http_logs| {
         each_in(http_logs, 1, |entry| {
-            let Entry { log_type, reservation, outcome } = read(entry)?;
-            let Some(reservation) = reservation else { return Ok(()) };
-            settled(match log_type {
-                DOWNSTREAM_END => engine.settle(reservation, &outcome),
-                _ => engine.settle_early(),
-            });
+            match read(entry) {
+                Ok(Entry { reservation: None, .. }) => {}
+                Ok(Entry { reservation: Some(reservation), log_type: DOWNSTREAM_END, outcome }) => {
+                    settled(engine.settle(reservation, &outcome));
+                }
+                Ok(_) => settled(engine.not_settled(Settled::Early)),
+                Err(_) => settled(engine.not_settled(Settled::Unreadable)),
+            }
             Ok(())
         })
-    })
+    });
+    if is_read.is_err() {
+        settled(engine.not_settled(Settled::Unreadable));
+    }
 }
 
 /// `HTTPAccessLogEntry`.
@@ -62,8 +66,10 @@ fn read_common<'r>(common: &'r [u8], into: &mut Entry<'r>) -> Result<(), Unreada
         match (number, field) {
             (17, Field::Bytes(metadata)) => each_in(metadata, 1, |namespace| {
                 let (name, fields) = entry(namespace)?;
-                if name == EXT_AUTHZ.as_bytes() {
-                    into.reservation = read_reservation(fields)?;
+                match str::from_utf8(name) {
+                    Ok(EXT_AUTHZ) => into.reservation = read_reservation(fields)?,
+                    Ok(HIDDEN) => read_struct(fields)?.iter().for_each(|(key, _)| into.outcome.headers.push(key)),
+                    _ => {}
                 }
                 Ok(())
             })?,

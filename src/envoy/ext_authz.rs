@@ -53,7 +53,8 @@ impl ExtAuthz {
         let spans = self.telemetry.spans();
         #[cfg(feature = "otlp")]
         let span = spans.and_then(|spans| spans.begin(metadata("traceparent"), || self.engine.calendar()));
-        let mut request = check_request::read(message)?;
+        let mut request = check_request::read(message)
+            .inspect_err(|unreadable| self.telemetry.unreadable(unreadable, self.engine.now()))?;
         if let Some(key) = self.engine.client_key() {
             request.client = metadata(key).unwrap_or_default();
         }
@@ -76,12 +77,8 @@ impl ExtAuthz {
     }
 
     /// Takes in one message of Envoy's access log.
-    ///
-    /// # Errors
-    ///
-    /// [`Unreadable`], if it is none.
-    pub fn log(&self, message: &[u8]) -> Result<(), Unreadable> {
-        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement))
+    pub fn log(&self, message: &[u8]) {
+        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement));
     }
 }
 

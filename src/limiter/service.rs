@@ -8,7 +8,7 @@ use crate::rate::Rate;
 use crate::store::caller::Caller;
 use crate::store::group::CallerCharge;
 use crate::store::key::{KeySpace, Secret};
-use crate::time::Clock;
+use crate::time::{Clock, Now};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -64,9 +64,9 @@ impl<R> Limiter<R> {
         self.callers = KeySpace::with(CALLERS, secret);
     }
 
-    /// Hands all callers to `write`, as bytes.
-    pub(crate) fn write<E>(&self, write: impl FnMut(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
-        self.store.write(&*self.clock, write)
+    /// Hands all callers to `write`, as bytes, their times as of `now`.
+    pub(crate) fn write<E>(&self, now: Now, write: impl FnMut(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        self.store.write(now, write)
     }
 
     /// Goes on with a caller of another process.

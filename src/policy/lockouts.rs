@@ -15,7 +15,7 @@ pub struct Lockout {
     /// The requests that it is for, and what it counts them by.
     pub scope: Scope,
     /// What counts as an attempt.
-    pub on: Attempt,
+    pub on: Trigger,
     /// The attempt that locks its key.
     pub threshold: u32,
     /// How long a key stays locked, and how long it takes for its attempts to be forgotten.
@@ -34,7 +34,7 @@ pub struct Lockout {
 
 /// What counts as an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum Trigger {
     /// A request that nothing else refuses.
     Request,
     /// A token that failed in one of these ways.
@@ -47,7 +47,7 @@ impl Lockout {
         !self.outcome.is_empty()
     }
 
-    /// What `outcome` does to an attempt. `is_grpc`: the request was a gRPC call.
+    /// What `outcome` does to an attempt. `is_grpc`: the request may be a gRPC call.
     pub fn effect(&self, outcome: &Outcome<'_>, is_grpc: bool) -> Effect {
         self.outcome.effect(outcome, is_grpc, if self.is_provisional { Effect::Cancel } else { Effect::Count })
     }

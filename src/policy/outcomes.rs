@@ -49,8 +49,8 @@ pub struct OutcomeRules {
 }
 
 impl Outcome<'_> {
-    /// Whether it is known how the request ended. That of a gRPC call is not, where Envoy does not log its gRPC status: then
-    /// it may count and be charged, and frees nobody. (A client may claim that any request is a gRPC call.)
+    /// Whether it is known how the request ended. That of what may be a gRPC call is not, where Envoy does not log a gRPC
+    /// status: then it may count and be charged, and frees nobody. (A client may claim that any request is a gRPC call.)
     fn is_told(&self, is_grpc: bool) -> bool {
         self.grpc_status.is_some() || !is_grpc || self.status != 200
     }
@@ -62,7 +62,7 @@ impl OutcomeRules {
         self.count.is_empty() && self.cancel.is_empty() && self.reset.is_empty()
     }
 
-    /// What `outcome` does, `other` if no rule names it. `is_grpc`: the request was a gRPC call.
+    /// What `outcome` does, `other` if no rule names it. `is_grpc`: the request may be a gRPC call.
     pub fn effect(&self, outcome: &Outcome<'_>, is_grpc: bool, other: Effect) -> Effect {
         let named = |matchers: &[OutcomeMatcher]| matchers.iter().any(|matcher| matcher.matches(outcome));
         match outcome.is_told(is_grpc) {
@@ -75,6 +75,14 @@ impl OutcomeRules {
 }
 
 impl OutcomeMatcher {
+    /// Whether each outcome that `other` is for is one that this is for.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Class(class), Self::Status(status)) => *class == status / 100,
+            _ => self == other,
+        }
+    }
+
     /// Whether a request ended so. A gRPC call that is refused has the HTTP status 200 as well, which counts for nothing then.
     pub fn matches(&self, outcome: &Outcome<'_>) -> bool {
         let is_refused_by_grpc = outcome.status == 200 && outcome.grpc_status.is_some_and(|status| status != 0);

@@ -154,10 +154,7 @@ impl UnaryService<Bytes> for Check {
         }));
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),
-            Ok(Err(unreadable)) => {
-                tracing::warn!(error = %unreadable, "a CheckRequest cannot be read");
-                Err(Status::invalid_argument(unreadable.to_string()))
-            }
+            Ok(Err(unreadable)) => Err(Status::invalid_argument(unreadable.to_string())),
             Err(_) => Err(Status::internal("the check failed")),
         })
     }
@@ -185,8 +182,7 @@ impl ClientStreamingService<Bytes> for Logs {
 async fn take_in(live: &Live, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
     while let Some(message) = messages.message().await? {
         match catch_unwind(AssertUnwindSafe(|| live.load().log(&message))) {
-            Ok(Ok(())) => {}
-            Ok(Err(unreadable)) => tracing::warn!(error = %unreadable, "a message of an access log cannot be read"),
+            Ok(()) => {}
             Err(_) => return Err(Status::internal("the access log failed")),
         }
     }

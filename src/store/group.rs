@@ -12,7 +12,8 @@ use crate::store::key::{Key, KeySpace};
 use crate::store::limit::{LimitTable, Place};
 use crate::store::memory::MemoryStore;
 use crate::store::meter::{Level, Moment};
-use crate::store::strikes::{Span, Strike, StrikeTable, Strikes};
+use crate::store::strikes::window::Span;
+use crate::store::strikes::{Strike, StrikeTable, Strikes};
 use crate::time::Clock;
 use smallvec::SmallVec;
 use std::num::NonZeroU64;
@@ -112,8 +113,9 @@ struct Refusals {
 }
 
 impl Refusals {
-    fn note(&mut self, refusal: Refused, is_observed: bool) {
-        Refused::worsen(if is_observed { &mut self.observed } else { &mut self.enforced }, refusal);
+    fn note(&mut self, refusal: Option<Refused>, is_observed: bool) {
+        let worst = if is_observed { &mut self.observed } else { &mut self.enforced };
+        refusal.into_iter().for_each(|refusal| Refused::worsen(worst, refusal));
     }
 }
 
@@ -123,30 +125,10 @@ pub(crate) type Struck = SmallVec<[(usize, Strike); 2]>;
 /// Takes all that a group asks for, or none of it.
 pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> (Taken, Struck) {
     let Group { charges, attempts, caller } = group;
-    let limits = charges.iter().map(|charge| charge.table.lock_place());
-    debug_assert!(limits.is_sorted_by(|one, next| one < next), "locks of limits are taken in one order");
-    let lockouts = attempts.iter().map(|attempt| attempt.table.lock_place());
-    debug_assert!(lockouts.is_sorted_by(|one, next| one < next), "and then those of lockouts");
-    let (mut refusals, mut unfit) = (Refusals::default(), SmallVec::new());
-    let mut weighed: SmallVec<[(Place<'_>, bool); 8]> = SmallVec::new();
-    for charge in charges {
-        let place = charge.place(refusals.enforced.is_none(), now);
-        let refusal = charge.weigh(&place, now);
-        weighed.push((place, refusal.is_none()));
-        if let Some(refusal) = refusal {
-            if charge.is_observed {
-                unfit.push(charge.number);
-            }
-            refusals.note(refusal, charge.is_observed);
-        }
-    }
-    let mut locked: SmallVec<[(MutexGuard<'_, Strikes>, bool); 2]> = SmallVec::new();
-    for attempt in attempts {
-        let strikes = attempt.table.lock();
-        let denied = attempt.denied(&strikes);
-        locked.push((strikes, denied.is_none()));
-        denied.into_iter().for_each(|refusal| refusals.note(refusal, attempt.is_observed));
-    }
+    debug_assert!(group.is_in_order(), "locks of limits are taken in one order, and then those of lockouts");
+    let mut refusals = Refusals::default();
+    let weighed = weigh(charges, &mut refusals, now);
+    let looked_at = look_at(attempts, &mut refusals);
     let mut taken = match (caller, &refusals.enforced) {
         (None, _) => Taken::default(),
         (Some(caller), None) => caller.take(clock),
@@ -158,23 +140,56 @@ pub(crate) fn take(group: Group<'_>, now: Moment, clock: &dyn Clock) -> (Taken, 
     }
     let all_fit = taken.refused.is_none();
     for (charge, (place, fits)) in charges.iter().zip(weighed) {
-        let (mut level, has_room) = (place.level, place.is_room());
-        if all_fit && fits && !charge.is_deferred {
-            level = charge.table.meter.take(level, now, charge.cost);
-            place.put(level, now);
-        }
+        let has_room = place.is_room();
+        let level = if all_fit && fits { charge.spend(place, now) } else { place.level };
         if charge.is_told && has_room {
             taken.quotas.push(charge.quota(level, now));
         }
+        if charge.is_observed && !fits {
+            taken.unfit.push(charge.number);
+        }
     }
-    let passed = attempts.iter().zip(locked).filter(|(_, (_, passes))| all_fit && *passes);
+    let passed = attempts.iter().zip(looked_at).filter(|(_, (_, passes))| all_fit && *passes);
     let struck = passed.map(|(attempt, (mut strikes, _))| (attempt.number, attempt.strike(&mut strikes))).collect();
-    (Taken { observed: refusals.observed, unfit, ..taken }, struck)
+    (Taken { observed: refusals.observed, ..taken }, struck)
+}
+
+/// The places of charges, locked, each with whether there is room for what is charged.
+fn weigh<'g>(charges: &'g [Charge<'g>], refusals: &mut Refusals, now: Moment) -> SmallVec<[(Place<'g>, bool); 8]> {
+    let weigh = |charge: &'g Charge<'g>| {
+        let place = charge.place(refusals.enforced.is_none(), now);
+        let refusal = charge.weigh(&place, now);
+        let fits = refusal.is_none();
+        refusals.note(refusal, charge.is_observed);
+        (place, fits)
+    };
+    charges.iter().map(weigh).collect()
+}
+
+/// The strikes of lockouts, locked, each with whether the attempt passes.
+fn look_at<'g>(attempts: &'g [Attempt<'g>], refusals: &mut Refusals) -> SmallVec<[(MutexGuard<'g, Strikes>, bool); 2]> {
+    let look = |attempt: &'g Attempt<'g>| {
+        let strikes = attempt.table.lock();
+        let denied = attempt.denied(&strikes);
+        let passes = denied.is_none();
+        refusals.note(denied, attempt.is_observed);
+        (strikes, passes)
+    };
+    attempts.iter().map(look).collect()
+}
+
+impl Group<'_> {
+    fn is_in_order(&self) -> bool {
+        let limits = self.charges.iter().map(|charge| charge.table.lock_place());
+        let lockouts = self.attempts.iter().map(|attempt| attempt.table.lock_place());
+        limits.is_sorted_by(|one, next| one < next) && lockouts.is_sorted_by(|one, next| one < next)
+    }
 }
 
 impl Attempt<'_> {
     fn denied(&self, strikes: &Strikes) -> Option<Refused> {
         let wait = self.table.denied(strikes, self.key, self.span)?;
+        self.table.note_denied(strikes, self.key);
         Some(Refused { by: By::Lockout { name: Arc::clone(self.name) }, rate: None, wait: Some(wait) })
     }
 
@@ -191,6 +206,16 @@ impl Charge<'_> {
             true => self.table.place(self.key, || self.wider.key(), now),
             false => self.table.look(self.key, || self.wider.key()),
         }
+    }
+
+    /// Takes what is charged now, and says what is left.
+    fn spend(&self, place: Place<'_>, now: Moment) -> Level {
+        if self.is_deferred {
+            return place.level;
+        }
+        let level = self.table.meter.take(place.level, now, self.cost);
+        place.put(level, now);
+        level
     }
 
     fn quota(&self, level: Level, now: Moment) -> Quota {

@@ -15,6 +15,8 @@ use crate::store::swept::change_all;
 use crate::store::swept::{Keyed, Swept, lock, trim};
 use crate::time::Clock;
 #[cfg(feature = "server")]
+use crate::time::Now;
+#[cfg(feature = "server")]
 use hashbrown::hash_table::Entry;
 #[cfg(feature = "server")]
 use std::collections::HashSet;
@@ -84,16 +86,11 @@ impl MemoryStore {
         }
     }
 
-    /// Appends all callers to `bytes`, and hands these on whenever there are enough of them.
+    /// Hands all callers to `write`, as bytes, their times as of `now`.
     #[cfg(feature = "server")]
-    pub(crate) fn write<E>(
-        &self,
-        clock: &dyn Clock,
-        mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn write<E>(&self, now: Now, mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         let mut bytes = Vec::new();
         for shard in &self.shards {
-            let now = clock.now();
             change_all(&shard.0, |caller| caller.write(&mut bytes, now));
             write(&mut bytes)?;
         }

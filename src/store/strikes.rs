@@ -1,52 +1,47 @@
 //! Strikes: attempts counted by key, and keys that are locked by them.
 //!
 //! ```text
-//! a key is worth nothing from `until` on, which an attempt sets to the end of its window: rolling, now + window
-//! attempt:  denied if locked, or if strikes = threshold;  else strikes + 1, and the threshold-th locks the key
-//! cancel:   strikes - 1;  a lockout that this very attempt engaged is lifted
+//! a key is worth nothing from `until` on, the end of its last attempt that stands: rolling, now + window
+//! attempt:  denied if locked, or held by provisional strikes;  else strikes + 1, and the threshold-th locks the key
+//! cancel:   strikes - 1, as if it had never been;  a lockout that this very attempt engaged is lifted
 //! confirm:  a provisional strike is kept;  the key is locked once `threshold` are
 //! ```
 //!
 //! A new key takes the place of the one that was used least recently: of those with provisional strikes alone, else of
-//! those that are not locked. A lockout is never given up. Every step looks at a few entries and no more.
+//! those that are not locked. A lockout is never given up. Every step looks at a few entries and no more: only the first of
+//! each queue is looked at for what is over. Where a clock was set back, a window became shorter or an attempt was taken
+//! back, a key may be over behind one that is not; it makes room when that one does, a window later at most.
 
+mod ends;
+pub(crate) mod window;
 #[cfg(feature = "server")]
 pub(crate) mod written;
 
-#[cfg(feature = "server")]
-use crate::store::fixed_window::FixedWindow;
 use crate::store::key::Key;
-use crate::store::meter::Moment;
 use crate::store::ranks::Ranks;
 use crate::store::swept::{Keyed, next_place};
+use ends::Ends;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use window::Span;
 
 /// The strikes of many keys, and when they lock. Several may be of one lockout: that of the live policy, and that of the one
 /// before it while a request is still judged by it. Time is in nanoseconds.
 pub(crate) struct StrikeTable {
     threshold: u32,
     max_keys: usize,
+    /// How long an outcome is waited for.
+    patience: u64,
     contents: Arc<Contents>,
 }
 
 /// What a table holds, and has come through.
 struct Contents {
-    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the library takes one lock at a time"))]
     place: u64,
     strikes: Mutex<Strikes>,
     forgiven: AtomicU64,
     turned_away: AtomicU64,
-}
-
-/// A moment, and when the window of an attempt at that moment ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub now: u64,
-    pub end: u64,
-    /// What ends later was noted by a clock that has been set back since; it is worth nothing.
-    pub latest: u64,
 }
 
 /// The strikes, locked against other threads.
@@ -63,7 +58,9 @@ const LOCKED: usize = 2;
 
 struct Entry {
     key: Key,
+    /// When its lockout is over, or else the last of its strikes.
     until: u64,
+    ends: Ends,
     generation: u64,
     strikes: u32,
     /// Strikes of which nobody has said yet whether they count.
@@ -73,8 +70,12 @@ struct Entry {
 /// One strike, by which it may be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strike {
+    /// The table that it is in.
+    pub table: u64,
     pub key: Key,
     pub generation: u64,
+    /// When it is over.
+    pub end: u64,
     /// Whether it engaged a lockout.
     pub engaged: bool,
 }
@@ -104,31 +105,6 @@ pub struct StrikeCounts {
     pub turned_away: u64,
 }
 
-/// How long an attempt counts, and a lockout lasts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Window {
-    /// From the last attempt on.
-    Rolling(u64),
-    /// To the end of a window of the calendar, of this length.
-    #[cfg(feature = "server")]
-    Fixed(FixedWindow, u64),
-}
-
-impl Window {
-    pub(crate) fn span(self, now: Moment) -> Span {
-        match self {
-            Self::Rolling(window) => {
-                Span { now: now.monotonic, end: now.monotonic.saturating_add(window), latest: u64::MAX }
-            }
-            #[cfg(feature = "server")]
-            Self::Fixed(window, length) => {
-                let end = window.end(now.unix);
-                Span { now: now.unix, end, latest: end.saturating_add(length) }
-            }
-        }
-    }
-}
-
 impl Keyed for Entry {
     fn key(&self) -> Key {
         self.key
@@ -137,30 +113,31 @@ impl Keyed for Entry {
 
 impl Entry {
     fn is_over(&self, span: Span) -> bool {
-        span.now >= self.until || self.until > span.latest
+        span.is_over(self.until)
     }
 }
 
 impl StrikeTable {
-    /// A table of at most `max_keys` keys, each locked by `threshold` strikes. Both are at least 1.
-    pub(crate) fn new(threshold: u32, max_keys: usize) -> Self {
+    /// A table of at most `max_keys` keys, each locked by `threshold` strikes. Both are at least 1. The outcome of a
+    /// provisional strike comes within `patience`.
+    pub(crate) fn new(threshold: u32, max_keys: usize, patience: u64) -> Self {
         let contents = Contents {
             place: next_place(),
             strikes: Mutex::new(Strikes { keys: Ranks::new(max_keys), generation: 0 }),
             forgiven: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
         };
-        Self { threshold, max_keys, contents: Arc::new(contents) }
+        Self { threshold, max_keys, patience, contents: Arc::new(contents) }
     }
 
-    /// The same strikes, with another threshold and for another number of keys. A key stays locked as long as it was.
+    /// The same strikes, with other numbers. A key stays locked as long as it was, and one that has so many strikes by now
+    /// is locked by its next attempt.
     #[cfg(feature = "server")]
-    pub(crate) fn succeeded(&self, threshold: u32, max_keys: usize) -> Self {
-        Self { threshold, max_keys, contents: Arc::clone(&self.contents) }
+    pub(crate) fn succeeded(&self, threshold: u32, max_keys: usize, patience: u64) -> Self {
+        Self { threshold, max_keys, patience, contents: Arc::clone(&self.contents) }
     }
 
     /// Its place in the order of locks.
-    #[cfg(feature = "server")]
     pub(crate) fn lock_place(&self) -> u64 {
         self.contents.place
     }
@@ -170,12 +147,18 @@ impl StrikeTable {
         self.contents.strikes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long `key` is denied, if it is; for a key that finds every place locked, until the first of these is free.
+    /// How long `key` is denied, if it is: until its lockout is over; where provisional strikes hold it, as long as these
+    /// may be; where every place is locked, until the first of them is free.
     pub(crate) fn denied(&self, strikes: &Strikes, key: Key, span: Span) -> Option<NonZeroU64> {
         let Some(at) = strikes.keys.find(key) else { return self.wait_for_room(strikes, span) };
         let entry = strikes.keys.get(at);
-        let is_denied = strikes.keys.queue(at) == LOCKED || entry.strikes >= self.threshold;
-        NonZeroU64::new(entry.until.saturating_sub(span.now)).filter(|_| is_denied && !entry.is_over(span))
+        let left = NonZeroU64::new(entry.until.saturating_sub(span.now)).filter(|_| !entry.is_over(span))?;
+        let is_held = entry.provisional > 0 && entry.strikes >= self.threshold;
+        match strikes.keys.queue(at) {
+            LOCKED => Some(left),
+            _ if is_held => Some(left.min(NonZeroU64::new(self.patience).unwrap_or(NonZeroU64::MIN))),
+            _ => None,
+        }
     }
 
     fn wait_for_room(&self, strikes: &Strikes, span: Span) -> Option<NonZeroU64> {
@@ -184,9 +167,14 @@ impl StrikeTable {
             return None;
         }
         let first = strikes.keys.get(strikes.keys.first(LOCKED)?);
-        let wait = NonZeroU64::new(first.until.saturating_sub(span.now)).filter(|_| !first.is_over(span))?;
-        self.contents.turned_away.fetch_add(1, Relaxed);
-        Some(wait)
+        NonZeroU64::new(first.until.saturating_sub(span.now)).filter(|_| !first.is_over(span))
+    }
+
+    /// Notes an attempt that was [denied](Self::denied).
+    #[cfg(feature = "server")]
+    pub(crate) fn note_denied(&self, strikes: &Strikes, key: Key) {
+        let is_turned_away = strikes.keys.find(key).is_none();
+        self.contents.turned_away.fetch_add(is_turned_away.into(), Relaxed);
     }
 
     /// Counts an attempt of `key`, which is not [denied](Self::denied). One that is `provisional` locks nobody before it is
@@ -203,22 +191,23 @@ impl StrikeTable {
         let entry = strikes.keys.get_mut(at);
         entry.strikes += 1;
         entry.provisional += u32::from(provisional);
-        entry.until = entry.until.max(span.end);
-        let generation = entry.generation;
-        Strike { key, generation, engaged: self.used(strikes, at) }
+        entry.until = entry.ends.add(span.end);
+        let (table, generation, end) = (self.contents.place, entry.generation, entry.until);
+        Strike { table, key, generation, end, engaged: self.used(strikes, at) }
     }
 
-    /// Makes a place for a new key.
+    /// Makes a place for a new key. A table with more keys than it is to have loses one beside.
     fn admit(&self, strikes: &mut Strikes, key: Key, span: Span) -> u32 {
-        if strikes.keys.len() >= self.max_keys
-            && let Some(at) = strikes.to_displace(span)
-        {
+        let surplus = (strikes.keys.len() + 1).saturating_sub(self.max_keys).min(2);
+        for _ in 0..surplus {
+            let Some(at) = strikes.to_displace(span) else { break };
             let is_over = strikes.keys.get(at).is_over(span);
             self.contents.forgiven.fetch_add(u64::from(!is_over), Relaxed);
             strikes.keys.remove(at);
         }
         strikes.generation += 1;
-        let entry = Entry { key, until: span.end, generation: strikes.generation, strikes: 0, provisional: 0 };
+        let generation = strikes.generation;
+        let entry = Entry { key, until: 0, ends: Ends::default(), generation, strikes: 0, provisional: 0 };
         strikes.keys.add(entry, COUNTING)
     }
 
@@ -241,46 +230,59 @@ impl StrikeTable {
     /// Takes back a strike.
     pub(crate) fn cancel(&self, strike: Strike, provisional: bool, span: Span) -> Change {
         let mut strikes = self.lock();
-        let Some(at) = strikes.find(strike, span) else { return Change::Gone };
-        self.take_back(&mut strikes, at, provisional, strike.engaged);
+        let Some(at) = self.find(&strikes, strike, span) else { return Change::Gone };
+        self.take_back(&mut strikes, at, strike, provisional);
         Change::Done
     }
 
-    fn take_back(&self, strikes: &mut Strikes, at: u32, provisional: bool, lifts: bool) {
+    fn take_back(&self, strikes: &mut Strikes, at: u32, strike: Strike, provisional: bool) {
         let queue = strikes.keys.queue(at);
         let entry = strikes.keys.get_mut(at);
         entry.strikes = entry.strikes.saturating_sub(1);
         entry.provisional = entry.provisional.saturating_sub(provisional.into()).min(entry.strikes);
+        entry.ends.take_back(strike.end, entry.strikes);
+        if queue == LOCKED && !strike.engaged {
+            return;
+        }
+        entry.until = entry.ends.last();
         // To take back locks nobody, also where the threshold has become lower.
-        let (is_unused, belongs) = (entry.strikes == 0, self.queue(entry).min(COUNTING));
-        match queue {
-            LOCKED if !lifts => {}
-            _ if is_unused => strikes.keys.remove(at),
-            queue if queue != belongs => strikes.keys.move_to(at, belongs),
+        match (entry.strikes, self.queue(entry).min(COUNTING)) {
+            (0, _) => strikes.keys.remove(at),
+            (_, belongs) if queue != belongs => strikes.keys.move_to(at, belongs),
             _ => {}
         }
     }
 
-    /// Keeps a provisional strike. A lockout that it engages begins now.
+    /// Keeps a provisional strike; one whose key was forgotten since counts from now on. A lockout that it engages begins now.
     #[cfg(feature = "server")]
     pub(crate) fn confirm(&self, strike: Strike, span: Span) -> Change {
         let mut strikes = self.lock();
-        let Some(at) = strikes.find(strike, span) else { return Change::Gone };
+        let is_engaged = match self.find(&strikes, strike, span) {
+            Some(at) => self.confirm_at(&mut strikes, at, span),
+            None if strike.table != self.contents.place => return Change::Gone,
+            None if self.denied(&strikes, strike.key, span).is_some() => return Change::Gone,
+            None => self.strike(&mut strikes, strike.key, span, false).engaged,
+        };
+        if is_engaged { Change::Engaged } else { Change::Done }
+    }
+
+    /// It says whether the key got locked.
+    #[cfg(feature = "server")]
+    fn confirm_at(&self, strikes: &mut Strikes, at: u32, span: Span) -> bool {
         let entry = strikes.keys.get_mut(at);
         entry.provisional = entry.provisional.saturating_sub(1);
-        if strikes.keys.queue(at) == LOCKED || !self.used(&mut strikes, at) {
-            return Change::Done;
+        if strikes.keys.queue(at) == LOCKED || !self.used(strikes, at) {
+            return false;
         }
-        let entry = strikes.keys.get_mut(at);
-        entry.until = entry.until.max(span.end);
-        Change::Engaged
+        strikes.keys.get_mut(at).until = span.end;
+        true
     }
 
     /// Forgets the key of a strike, lockout included.
     #[cfg(feature = "server")]
     pub(crate) fn reset_by(&self, strike: Strike, span: Span) -> Change {
         let mut strikes = self.lock();
-        let Some(at) = strikes.find(strike, span) else { return Change::Gone };
+        let Some(at) = self.find(&strikes, strike, span) else { return Change::Gone };
         strikes.keys.remove(at);
         Change::Done
     }
@@ -293,18 +295,29 @@ impl StrikeTable {
         }
     }
 
-    /// Lowers the strikes of a key that is not locked.
+    /// Takes back the last strike of a key that is not locked.
     pub(crate) fn refund(&self, key: Key, span: Span) {
         let mut strikes = self.lock();
         let counts = |at: &u32| strikes.keys.queue(*at) != LOCKED && !strikes.keys.get(*at).is_over(span);
         if let Some(at) = strikes.keys.find(key).filter(counts) {
-            self.take_back(&mut strikes, at, false, false);
+            let Entry { until: end, generation, .. } = *strikes.keys.get(at);
+            let last = Strike { table: self.contents.place, key, generation, end, engaged: false };
+            self.take_back(&mut strikes, at, last, false);
         }
     }
 
     /// Drops keys that are worth nothing, holding the lock for one at a time.
     pub(crate) fn sweep(&self, span: Span) {
         while self.lock().drop_worthless(span) {}
+    }
+
+    /// The entry that a strike belongs to, unless that was forgotten.
+    fn find(&self, strikes: &Strikes, strike: Strike, span: Span) -> Option<u32> {
+        let is_same = |&at: &u32| {
+            let entry = strikes.keys.get(at);
+            entry.generation == strike.generation && !entry.is_over(span)
+        };
+        strikes.keys.find(strike.key).filter(|_| strike.table == self.contents.place).filter(is_same)
     }
 
     pub(crate) fn counts(&self) -> StrikeCounts {
@@ -332,14 +345,5 @@ impl Strikes {
 
     fn drop_worthless(&mut self, span: Span) -> bool {
         self.worthless(span).map(|at| self.keys.remove(at)).is_some()
-    }
-
-    /// The entry that a strike belongs to, unless that was forgotten.
-    fn find(&self, strike: Strike, span: Span) -> Option<u32> {
-        let is_same = |&at: &u32| {
-            let entry = self.keys.get(at);
-            entry.generation == strike.generation && !entry.is_over(span)
-        };
-        self.keys.find(strike.key).filter(is_same)
     }
 }

@@ -201,11 +201,13 @@ fn the_examples_keep_their_promises() {
 
 /// The page shows the file for outcomes, without its comments.
 #[test]
-fn the_page_shows_the_access_log_for_outcomes() {
-    let file = read(&root().join("envoy/outcomes.yaml"));
-    let lines: Vec<&str> = file.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
-    let shown = format!("<!-- tested: the lines of envoy/outcomes.yaml -->\n```yaml\n{}\n```\n", lines.join("\n"));
-    assert!(read(&root().join("docs/configuration.md")).contains(&shown), "{shown}");
+fn the_page_shows_what_envoy_needs_for_outcomes() {
+    for name in ["outcomes", "hidden-headers"] {
+        let file = read(&root().join(format!("envoy/{name}.yaml")));
+        let lines: Vec<&str> = file.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+        let shown = format!("<!-- tested: the lines of envoy/{name}.yaml -->\n```yaml\n{}\n```\n", lines.join("\n"));
+        assert!(read(&root().join("docs/configuration.md")).contains(&shown), "{shown}");
+    }
 }
 
 /// Of the login's two limits, each goes off alone.

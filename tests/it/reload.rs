@@ -157,16 +157,34 @@ fn lockouts_keep_their_strikes() {
     let request = json!({ "peer": "192.0.2.1" });
     for (first, times, second, expected) in [
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h", "l 3600s"),
-        // A key stays locked as long as was told, whatever the new threshold; in other windows all start from zero.
+        // A key stays locked as long as was told, whatever the new threshold and window; by another clock all start from zero.
         ("threshold: 2, window: 1h", 2, "threshold: 9, window: 1h", "l 3600s"),
-        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1m", "200"),
-        ("threshold: 3, window: 1h", 2, "threshold: 2, window: 1h", "l 3600s"),
+        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1m", "l 3600s"),
+        ("threshold: 2, window: 1h", 2, "threshold: 2, window: 4h", "l 3600s"),
+        ("threshold: 2, window: 1h, window_kind: fixed", 2, "threshold: 2, window: 1m, window_kind: fixed", "l 3600s"),
+        ("threshold: 2, window: 1h, window_kind: fixed", 2, "threshold: 2, window: 4h, window_kind: fixed", "l 3600s"),
+        ("threshold: 3, window: 1h", 2, "threshold: 2, window: 1h", "200"),
         ("threshold: 3, window: 1h", 2, "threshold: 9, window: 1h", "200"),
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, window_kind: fixed", "200"),
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, enabled: false", "200"),
     ] {
         assert_eq!(after(&lockout(first), times, &lockout(second), &request), expected, "{first} | {second}");
     }
+
+    // A key with more strikes than a lower threshold is locked by its next attempt, and then as any.
+    let mut bench = Bench::new(&lockout("threshold: 5, window: 1h"));
+    let clients: Vec<_> = (1..9).map(|number| json!({ "peer": format!("192.0.2.{number}") })).collect();
+    (0..3).for_each(|_| assert_eq!(bench.at(0).ask(&clients[0]).0, "200"));
+    clients[1..].iter().for_each(|client| assert_eq!(bench.ask(client).0, "200"));
+    bench.reload(&lockout("threshold: 2, window: 1h, max_keys: 3"));
+    let locked = |bench: &Bench| bench.engine.strike_counts().next().unwrap().1.locked;
+    assert_eq!((bench.ask(&clients[0]).0.as_str(), locked(&bench)), ("200", 1));
+    // Each new key makes two places, until there are no more than there are to be; a locked one stays.
+    for number in 20..30 {
+        assert_eq!(bench.ask(&json!({ "peer": format!("192.0.2.{number}") })).0, "200");
+    }
+    assert_eq!(bench.engine.strike_counts().next().unwrap().1.live, 3);
+    assert_eq!(bench.ask(&clients[0]).0, "l 3600s");
 }
 
 #[test]

@@ -146,8 +146,10 @@ fn bad_lines_end_the_replay() {
         (r#"{"at": 0, "outcome": 401, "of": 1}"#, "no rule waits for the outcome of line 1"),
         (r#"{"at": 0, "outcome": 401, "of": 7}"#, "no rule waits for the outcome of line 7"),
         (r#"{"at": 0, "outcome": 401}"#, "missing field `of`"),
-        (r#"{"at": 0, "outcome": "gone", "of": 1}"#, "`outcome` must be an HTTP status or \"aborted\""),
+        (r#"{"at": 0, "outcome": "gone", "of": 1}"#, "an HTTP status, 101 or 200 to 599, or \"aborted\""),
         (r#"{"at": 0, "outcome": 401, "of": 1, "principal": "a"}"#, "unknown field `principal`"),
+        (r#"{"at": 0, "outcome": 199, "of": 1}"#, "an HTTP status, 101 or 200 to 599, or \"aborted\""),
+        (r#"{"at": 0, "token": "missing", "code": 3}"#, "`code` says why a token failed"),
     ] {
         let output = replay(r#"token: { prefixes: ["r:"] }"#, &format!("{good}\n\n{line}\n{good}\n"));
         let error = String::from_utf8(output.stderr).unwrap();
@@ -224,4 +226,13 @@ lockouts: [{ name: login, key: [], threshold: 2, window: 15m, outcome: { reset: 
     let grpc = json!({"at": "0s", "token": "missing", "headers": {"content-type": "application/grpc"}});
     let answered = decisions(yaml, &[grpc, json!({"at": "0s", "outcome": 200, "grpc_status": 0, "of": 1})]);
     assert_eq!(answered[1]["settled"], json!({"login": "reset"}));
+
+    // Failed tokens of a kind.
+    let yaml = r#"token: { prefixes: ["r:"] }
+lockouts: [{ name: bad, on: failed_token, failures: [signature], key: [], threshold: 1, window: 1m }]"#;
+    let failed = |code: u32| json!({"at": "0s", "token": "failed", "code": code});
+    let answered = decisions(yaml, &[failed(3), failed(26), failed(26), failed(3)]);
+    let said: Vec<_> = answered.iter().map(|line| (&line["status"], &line["engaged"])).collect();
+    let (none, bad) = (Value::Null, json!(["bad"]));
+    assert_eq!(said, [(&json!(401), &none), (&json!(401), &bad), (&json!(429), &none), (&json!(401), &none)]);
 }

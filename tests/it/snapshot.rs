@@ -3,6 +3,7 @@
 use crate::asking::ask;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::config::Config;
@@ -128,6 +129,36 @@ proptest! {
     }
 }
 
+/// Writing takes its time, and gives nobody that time back.
+#[test]
+fn what_is_written_late_is_as_of_the_start() {
+    struct Slow<'p>(&'p Process, Vec<u8>, u64);
+
+    impl Write for Slow<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.2 += SECOND / 10;
+            self.0.at(self.2);
+            self.1.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let first = Process::start(RULES, START);
+    let requests: Vec<_> = (0..=255).map(request).collect();
+    requests.iter().for_each(|request| drop(first.ask(request)));
+    let mut out = Slow(&first, Vec::new(), START);
+    first.engine.write_snapshot(&mut out).unwrap();
+    let later = START + 30 * SECOND;
+    assert!((START + SECOND..later).contains(&out.2), "writing took a while");
+    let mut second = Process::start(RULES, later);
+    second.engine.restore(&out.1).unwrap();
+    first.at(later);
+    requests.iter().for_each(|request| assert_eq!(second.ask(request), first.ask(request), "{request}"));
+}
+
 #[test]
 fn a_rollout_refills_nothing() {
     let token = json!({ "claims": { "sub": "alice", "capabilities": ["r:2/24h"] } });
@@ -188,6 +219,10 @@ fn what_means_nothing_is_left_out() {
     let fewer = RULES.replace("threshold: 3, window: 1m", "threshold: 3, window: 1m, max_keys: 1");
     let second = first.next(&fewer, START + SECOND);
     assert_eq!(second.ask(&post("192.0.2.9")), "login locked 59s");
+    // Unless it is over by then.
+    assert_eq!(first.at(START + 30 * SECOND).ask(&post("192.0.2.8")), "200 []");
+    let second = first.next(&fewer, START + 61 * SECOND);
+    assert_eq!([(); 2].map(|()| second.ask(&post("192.0.2.8"))), ["200 []", "login locked 60s"]);
 }
 
 #[test]

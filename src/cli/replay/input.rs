@@ -18,6 +18,8 @@ pub struct Line {
     capabilities: Option<Vec<String>>,
     claims: Option<Map<String, Value>>,
     token: Option<Token>,
+    /// Why a token failed, as a code of Envoy's JWT library.
+    code: Option<u32>,
     #[serde(default)]
     method: String,
     #[serde(default)]
@@ -51,8 +53,9 @@ pub struct Ending {
 
 /// The status of an answer.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "`outcome` must be an HTTP status or \"aborted\"")]
+#[serde(untagged, expecting = "`outcome` must be an HTTP status, 101 or 200 to 599, or \"aborted\"")]
 enum Status {
+    #[serde(deserialize_with = "last_status")]
     Answered(u16),
     Aborted(Aborted),
 }
@@ -61,6 +64,14 @@ enum Status {
 #[serde(rename_all = "lowercase")]
 enum Aborted {
     Aborted,
+}
+
+/// A status that a request ends with.
+fn last_status<'de, D: Deserializer<'de>>(status: D) -> Result<u16, D::Error> {
+    match u16::deserialize(status)? {
+        status @ (101 | 200..600) => Ok(status),
+        _ => Err(serde::de::Error::custom("no last status")),
+    }
 }
 
 impl Ending {
@@ -149,6 +160,9 @@ impl Line {
     /// Who makes the request, where the line says so itself; `None` if its claims do.
     pub fn given_identity(&self) -> Result<Option<Identity<'_>>, String> {
         match (&self.principal, &self.capabilities, &self.claims, self.token) {
+            (.., token) if self.code.is_some() && !matches!(token, Some(Token::Failed)) => {
+                Err("`code` says why a token failed: it goes with `token`: \"failed\"".to_owned())
+            }
             (Some(principal), capabilities, None, None) => Ok(Some(Identity::Caller(Caller {
                 principal: principal.into(),
                 capabilities: capabilities.iter().flatten().map(String::as_str).collect(),
@@ -157,7 +171,7 @@ impl Line {
             (None, None, Some(_), None) => Ok(None),
             (None, None, None, Some(Token::Missing)) => Ok(Some(Identity::Missing)),
             (None, None, None, Some(Token::Failed)) => {
-                Ok(Some(Identity::Failed(FailedToken { code: None, message: "failed, as the line says" })))
+                Ok(Some(Identity::Failed(FailedToken { code: self.code, message: "failed, as the line says" })))
             }
             _ => Err("want one of: `principal` (with `capabilities`), `claims`, `token`".to_owned()),
         }

@@ -7,16 +7,11 @@ use crate::store::written::{Rest, Since};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl LimitTable {
-    /// Appends all allowances to `bytes`, and hands these on whenever there are enough of them.
-    pub(crate) fn write<E>(
-        &self,
-        now: impl Fn() -> Moment,
-        mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Hands all allowances to `write`, as bytes, their times as of `now`.
+    pub(crate) fn write<E>(&self, now: Moment, mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         let mut bytes = Vec::new();
         let shards = self.contents.shards.iter().map(|shard| (0, shard));
         for (is_shared, table) in shards.chain([(1, &self.contents.overflow)]) {
-            let now = now();
             change_all(table, |entry| {
                 if !self.meter.is_full(entry.level, now) {
                     bytes.push(is_shared);

@@ -1,20 +1,16 @@
 //! The strikes of a lockout as bytes: `key 16, left 8, strikes 4, provisional 4, locked 1` each.
 
-use super::{Entry, LOCKED, Span, StrikeTable};
+use super::ends::Ends;
+use super::window::Span;
+use super::{COUNTING, Entry, LOCKED, StrikeTable};
 use crate::store::key::Key;
 use crate::store::written::{Rest, Since, put};
 
 impl StrikeTable {
-    /// Appends all strikes to `bytes`, and hands these on whenever there are enough of them. The lock is held for a few keys
-    /// at a time.
-    pub(crate) fn write<E>(
-        &self,
-        span: impl Fn() -> Span,
-        mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Hands all strikes to `write`, as bytes, their times as of `span`. The lock is held for a few keys at a time.
+    pub(crate) fn write<E>(&self, span: Span, mut write: impl FnMut(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         let (mut bytes, mut chunk) = (Vec::new(), 0);
         loop {
-            let span = span();
             let strikes = self.lock();
             let Some(entries) = strikes.keys.chunk(chunk) else { return Ok(()) };
             for (entry, queue) in entries.filter(|(entry, _)| !entry.is_over(span)) {
@@ -33,6 +29,7 @@ impl StrikeTable {
     /// Puts strikes that were written into the table, in the order in which their keys were used. What is over by now is left
     /// out, and what finds no room.
     pub(crate) fn fill(&self, mut written: Vec<Written>, span: Span) {
+        written.retain(|written| !span.is_over(written.until));
         // Where there is not room for all, lockouts come first, and then those that were used last.
         written.sort_unstable_by_key(|written| std::cmp::Reverse((written.is_locked, written.until)));
         written.truncate(self.max_keys);
@@ -40,9 +37,9 @@ impl StrikeTable {
         let mut table = self.lock();
         for Written { key, until, strikes, provisional, is_locked } in written {
             table.generation += 1;
-            let entry = Entry { key, until, generation: table.generation, strikes, provisional };
-            if table.keys.find(key).is_none() && !entry.is_over(span) {
-                let queue = if is_locked { LOCKED } else { self.queue(&entry) };
+            let entry = Entry { key, until, ends: Ends::of(until), generation: table.generation, strikes, provisional };
+            if table.keys.find(key).is_none() {
+                let queue = if is_locked { LOCKED } else { self.queue(&entry).min(COUNTING) };
                 table.keys.add(entry, queue);
             }
         }

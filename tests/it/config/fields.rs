@@ -9,7 +9,7 @@ use tollgate::policy::callers::{Action, CallerRule};
 use tollgate::policy::costs::{Cost, CostSource};
 use tollgate::policy::facts::{Field, Presence};
 use tollgate::policy::limits::{ChargeAt, WhenFull};
-use tollgate::policy::lockouts::{Attempt, Lockout};
+use tollgate::policy::lockouts::{Lockout, Trigger};
 use tollgate::policy::outcomes::{OutcomeMatcher, OutcomeRules};
 use tollgate::policy::scope::{KeyPart, OnMissing, Source};
 use tollgate::policy::when::{Matcher, When};
@@ -157,15 +157,15 @@ fn every_field_of_a_lockout_can_be_set() {
     assert_eq!(numbers(plain), (5, 900_000, false, 100_000, false, Mode::Enforce));
     assert_eq!(numbers(tokens), (20, 3_600_000, true, 7, false, Mode::Observe));
     assert_eq!(numbers(login), (3, 100, false, 100_000, true, Mode::Enforce));
-    assert_eq!((&plain.on, plain.asks_for_outcomes()), (&Attempt::Request, false));
-    assert_eq!(tokens.on, Attempt::FailedToken(vec![Failure::Expired, Failure::KeySet]));
+    assert_eq!((&plain.on, plain.asks_for_outcomes()), (&Trigger::Request, false));
+    assert_eq!(tokens.on, Trigger::FailedToken(vec![Failure::Expired, Failure::KeySet]));
     assert_eq!(tokens.scope.when.0.len(), 1);
     let expected = OutcomeRules {
         count: vec![OutcomeMatcher::Status(401), OutcomeMatcher::Grpc(16)],
         cancel: vec![OutcomeMatcher::Aborted],
         reset: vec![OutcomeMatcher::Class(2), OutcomeMatcher::Header("x-known".into())],
     };
-    assert_eq!((&login.on, &login.outcome), (&Attempt::Request, &expected));
+    assert_eq!((&login.on, &login.outcome), (&Trigger::Request, &expected));
 }
 
 #[test]

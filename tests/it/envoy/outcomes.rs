@@ -14,6 +14,8 @@ use std::thread;
 
 const SNIPPET: &str = include_str!("../../../envoy/outcomes.yaml");
 
+const HIDDEN: &str = include_str!("../../../envoy/hidden-headers.yaml");
+
 const HEAD: &str = "
 listen: { grpc: \"127.0.0.1:0\" }
 token: { prefixes: [\"prefix:rate:\"], missing: allow }
@@ -61,6 +63,7 @@ fn answer(gate: &Gate, asked: &Asked) -> String {
             gate.wait();
             ("401 Unauthorized", "")
         }
+        ("POST /login", _) if body["username"] == "known" => ("401 Unauthorized", "x-account: known\r\n"),
         ("POST /login", _) => ("401 Unauthorized", ""),
         _ => ("200 OK", ""),
     };
@@ -73,13 +76,16 @@ struct Login {
     gate: Gate,
 }
 
-/// What is changed of envoy.yaml: the access log is there, Envoy sends bodies, is behind one proxy and is patient.
-fn patches() -> [(&'static str, String); 5] {
-    let log: String =
-        SNIPPET.lines().filter(|line| !line.starts_with('#')).map(|line| format!("          {line}\n")).collect();
+/// What is changed of envoy.yaml: the access log is there, Envoy hides a header, sends bodies, is behind one proxy and is
+/// patient.
+fn patches() -> [(&'static str, String); 6] {
+    let entry = |text: &str| -> String {
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("          {line}\n")).collect()
+    };
     let body = "              encode_raw_headers: true\n              with_request_body: { max_request_bytes: 8192, allow_partial_message: true, pack_as_bytes: true }\n";
     [
-        ("          access_log:\n", format!("          access_log:\n{log}")),
+        ("          access_log:\n", format!("          access_log:\n{}", entry(SNIPPET))),
+        ("          http_filters:\n", format!("          http_filters:\n{}", entry(HIDDEN))),
         ("              encode_raw_headers: true\n", body.to_owned()),
         ("use_remote_address: true", "use_remote_address: true\n          xff_num_trusted_hops: 1".to_owned()),
         // With a hundred requests at once a busy machine may take longer for an answer than the file gives it.
@@ -316,6 +322,28 @@ limits:
     assert_eq!(post("/rows", "198.51.100.1", 0), 429);
     assert_eq!([post("/rows", "198.51.100.2", 2), post("/rows", "198.51.100.2", 0)], [201, 429], "three for all");
     assert_eq!(login.mesh.upstream.requests(), 5);
+}
+
+/// The upstream says which accounts exist, and no client hears it.
+#[test]
+fn a_hidden_header_tells_accounts_that_exist() {
+    let rules = "
+lockouts:
+  - name: account
+    when: { path: /login }
+    key: { body.json.username: { normalize: identity, on_missing: refuse } }
+    threshold: 2
+    window: 15m
+    count: outcome
+    outcome: { count: [header.x-account] }
+";
+    let login = Login::start(rules);
+    let here = "198.51.100.1";
+    let guess = login.post("/login", here, &json!({ "username": "known", "password": "wrong" }));
+    assert_eq!((guess.status, guess.header("x-account")), (401, None));
+    login.until_settled(1);
+    assert_eq!(login.attempts(here, "known", &["wrong", "wrong", "right"]), [401, 429, 429]);
+    assert_eq!(login.attempts(here, "made-up", &WRONG), [401; 5]);
 }
 
 /// A gRPC call that is refused has the HTTP status 200, which resets nothing.
