@@ -259,11 +259,21 @@ impl StrikeTable {
         let mut strikes = self.lock();
         let is_engaged = match self.find(&strikes, strike, span) {
             Some(at) => self.confirm_at(&mut strikes, at, span),
-            None if strike.table != self.contents.place => return Change::Gone,
-            None if self.denied(&strikes, strike.key, span).is_some() => return Change::Gone,
+            None if strike.table != self.contents.place || self.is_barred(&strikes, strike.key, span) => {
+                return Change::Gone;
+            }
             None => self.strike(&mut strikes, strike.key, span, false).engaged,
         };
         if is_engaged { Change::Engaged } else { Change::Done }
+    }
+
+    /// Whether `key` is locked, or finds no room.
+    #[cfg(feature = "server")]
+    fn is_barred(&self, strikes: &Strikes, key: Key, span: Span) -> bool {
+        match strikes.keys.find(key) {
+            Some(at) => strikes.keys.queue(at) == LOCKED && !strikes.keys.get(at).is_over(span),
+            None => self.wait_for_room(strikes, span).is_some(),
+        }
     }
 
     /// It says whether the key got locked.

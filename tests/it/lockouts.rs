@@ -452,6 +452,12 @@ fn attempts_that_the_upstream_confirms() {
         let ends = others.each_ref().map(|reservation| bench.end(reservation, 401));
         assert_eq!(ends, ["account counted", "account counted, account engaged"]);
         bench.check(&[(alice.clone(), "account locked 1s")]);
+        // Also beside as many as hold the key by now.
+        let bench = Bench::new(yaml);
+        let guess = bench.at(0).pass(&alice);
+        ["a", "b"].map(|user| bench.pass(&login("", user)));
+        (0..3).for_each(|_| drop(bench.pass(&alice)));
+        assert_eq!(bench.end(&guess, 401), "account counted");
     }
 }
 
