@@ -6,33 +6,16 @@
 //! whole, would wait a hundred times longer with a hundred times the keys: the slowest of a hundred thousand attempts shows
 //! that nobody does. (The machine itself interrupts more often than that.)
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "memory/counting.rs"]
+#[allow(dead_code, reason = "each bench counts one thing")]
+mod counting;
+
+use counting::IN_USE;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tollgate::Now;
 use tollgate::attempts::{AttemptLimiter, Policy};
-
-/// The system's allocator, keeping count of the bytes that are in use.
-struct Weighing;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Weighing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 const SIZES: [usize; 2] = [50_000, 5_000_000];
 

@@ -3,38 +3,21 @@
 //! Rounds of both alternate in one process, and the ratio is that of the medians: on a shared machine only a ratio of
 //! neighbours means anything. Tollgate's part includes reading the capabilities; governor is handed ready keys.
 
+#[path = "memory/counting.rs"]
+#[allow(dead_code, reason = "each bench counts one thing")]
+mod counting;
+
+use counting::IN_USE;
 use governor::clock::MonotonicClock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tollgate::{Limiter, ManualClock};
-
-/// The system's allocator, keeping count of the bytes that are in use.
-struct Weighing;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Weighing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 const ROUNDS: usize = 15;
 const DECISIONS: usize = 200_000;

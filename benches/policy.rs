@@ -4,9 +4,13 @@
 //! Rounds of two policies alternate in one process, and the ratio is that of the medians: on a shared machine only a
 //! ratio of neighbours means anything. Who makes a request is read from it before the clock runs.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "memory/counting.rs"]
+#[allow(dead_code, reason = "each bench counts one thing")]
+mod counting;
+
+use counting::ALLOCATIONS;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tollgate::SystemClock;
 use tollgate::claims::{Claim, Claims};
@@ -15,26 +19,6 @@ use tollgate::engine::Engine;
 use tollgate::request::Request;
 use tollgate::telemetry::metrics::Metrics;
 use tollgate::token::Identity;
-
-/// The system's allocator, counting what it is asked for.
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 const ROUNDS: usize = 31;
 const DECISIONS: usize = 50_000;

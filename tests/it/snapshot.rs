@@ -219,6 +219,10 @@ fn what_means_nothing_is_left_out() {
     let fewer = RULES.replace("threshold: 3, window: 1m", "threshold: 3, window: 1m, max_keys: 1");
     let second = first.next(&fewer, START + SECOND);
     assert_eq!(second.ask(&post("192.0.2.9")), "login locked 59s");
+    // A lower threshold locks nobody who did not attempt anything since.
+    let lower = RULES.replace("threshold: 3, window: 1m", "threshold: 1, window: 1m");
+    let second = first.next(&lower, START + SECOND);
+    assert_eq!([(); 2].map(|()| second.ask(&post("192.0.2.8"))), ["200 []", "login locked 60s"]);
     // Unless it is over by then.
     assert_eq!(first.at(START + 30 * SECOND).ask(&post("192.0.2.8")), "200 []");
     let second = first.next(&fewer, START + 61 * SECOND);
