@@ -138,6 +138,7 @@ impl StrikeTable {
     }
 
     /// Its place in the order of locks.
+    #[cfg(feature = "server")]
     pub(crate) fn lock_place(&self) -> u64 {
         self.contents.place
     }
