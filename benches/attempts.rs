@@ -69,7 +69,7 @@ impl Flooded {
         let now = Now::after(Duration::from_secs(1));
         for _ in 0..TURN {
             let start = Instant::now();
-            black_box(self.limiter.attempt(self.next.to_le_bytes(), now));
+            let _ = black_box(self.limiter.attempt(self.next.to_le_bytes(), now));
             self.times.push(u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX));
             self.next += 1;
         }

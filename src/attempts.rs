@@ -13,7 +13,7 @@ use std::time::Duration;
 /// An attempt counts before anybody knows how it ends, so that no number of them at once gets past the threshold. What
 /// turns out not to count is taken back: [`cancel`](Self::cancel) for one attempt, [`reset`](Self::reset) for all.
 ///
-/// Every call is given the time, which never decreases. No call looks at more than a few keys.
+/// Every call for which time matters is given it, and it never decreases. No call looks at more than a few keys.
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct Policy {
     pub lockout_window: Duration,
     /// The most keys that are known, at least 1 and less than 2^32 - 1; each takes about 170 bytes. Beyond, a new key takes
     /// the place of the one that was used least recently and is not locked, which starts from zero then. A lockout is never
-    /// given up: where every key is locked, new ones are denied.
+    /// given up: where every key is locked, new ones are denied. Memory stays at its peak for as long as the limiter lives.
     pub max_tracked_keys: usize,
 }
 
@@ -72,6 +72,7 @@ pub enum InvalidPolicy {
 }
 
 /// What became of an attempt.
+#[must_use = "an attempt that is denied has to be refused"]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// The key is locked. The attempt was not counted, and the lockout is no longer for it.
@@ -131,7 +132,7 @@ impl AttemptLimiter {
     /// or whose window is over, is left alone.
     pub fn cancel(&self, reservation: Reservation, now: Now) {
         if let Some(strike) = reservation.0 {
-            self.table.cancel(strike, false, self.span(now));
+            self.table.cancel(strike, self.span(now));
         }
     }
 
@@ -154,8 +155,8 @@ impl AttemptLimiter {
         Some(Duration::from_nanos(wait.get()))
     }
 
-    /// Drops keys whose window is over. New keys take their places anyway; calling this from time to time frees what is left
-    /// after a wave of keys for others.
+    /// Drops keys whose window is over. New keys take their places anyway: call it where [`tracked`](Self::tracked) is to say
+    /// how many count.
     pub fn sweep(&self, now: Now) {
         self.table.sweep(self.span(now));
     }

@@ -102,6 +102,11 @@ impl Engine {
         self.outcomes.reservations.made()
     }
 
+    /// Those of them whose outcomes were told in time.
+    pub fn settled_reservations(&self) -> u64 {
+        self.outcomes.reservations.opened()
+    }
+
     /// What became of outcomes.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcomes.counts
@@ -198,7 +203,7 @@ impl Engine {
         if taken.refused.is_some() && self.policy.mode == Mode::Enforce {
             return Decision::taken(taken, Malformed::new());
         }
-        let declined = decline(verdict).engaging(self.lockouts.engaged(&struck));
+        let declined = decline(verdict).engaging(self.lockouts.engaged(&struck, || self.moment()));
         match taken.refused.or(taken.observed) {
             None => declined,
             refused => declined.observing(Decision::taken(Taken { refused, ..Taken::default() }, Malformed::new())),
@@ -269,11 +274,11 @@ impl Engine {
             }
         }
         for charge in bill.admitted.iter().filter(|charge| charge.is_deferred && charge.cost > 0) {
-            let counts_by = self.limits.counts_by(charge.number);
-            let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost, counts_by };
+            let table = charge.table.lock_place();
+            let owed = Owed { key: charge.key, wider: charge.wider.key(), cost: charge.cost, table };
             holds.push(((**charge.name).to_owned(), Hold::Charge(owed)));
         }
-        let decision = decision.engaging(self.lockouts.engaged(struck));
+        let decision = decision.engaging(self.lockouts.engaged(struck, || self.moment()));
         if holds.is_empty() {
             return decision;
         }

@@ -8,7 +8,7 @@ use crate::time::unix_now;
 use arc_swap::{ArcSwap, Guard};
 use aws_lc_rs::digest;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What answers Checks now. Each request asks for it once, and is judged by it alone.
 pub struct Live {
@@ -29,12 +29,21 @@ pub struct Status {
     pub applied: u64,
     /// Files that did not.
     pub refused: u64,
-    /// Whether the last file is the live one.
-    pub is_current: bool,
+    /// What the file holds; `None` if it cannot be read.
+    pub seen: Option<Hash>,
+    /// Whether the live configuration has changes that only a restart brings.
+    pub needs_restart: bool,
     /// Snapshots that were written, and those that could not be.
     pub snapshots: [u64; 2],
     /// When the last one was written, in seconds since the Unix epoch.
     pub last_snapshot: Option<u64>,
+}
+
+impl Status {
+    /// Whether the file is the live one.
+    pub fn is_current(&self) -> bool {
+        self.seen == Some(self.hash)
+    }
 }
 
 impl Live {
@@ -45,7 +54,8 @@ impl Live {
             since: unix_now(),
             applied: 0,
             refused: 0,
-            is_current: true,
+            seen: Some(hash),
+            needs_restart: false,
             snapshots: [0; 2],
             last_snapshot: None,
         };
@@ -59,7 +69,7 @@ impl Live {
 
     /// How that came about.
     pub fn status(&self) -> Status {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.status_mut()
     }
 
     /// Answers by `config` from now on, going on with the state of before. When this returns, no rate that only the earlier
@@ -69,8 +79,8 @@ impl Live {
         let before = self.judge.swap(Arc::new(next));
         wait_until_unused(&before);
         self.load().engine.take_over();
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        *status = Status { hash, since: unix_now(), applied: status.applied + 1, is_current: true, ..*status };
+        let mut status = self.status_mut();
+        *status = Status { hash, since: unix_now(), applied: status.applied + 1, ..*status };
     }
 
     /// Writes a snapshot, after another that is being written.
@@ -81,17 +91,30 @@ impl Live {
 
     /// Notes whether a snapshot could be written.
     pub fn wrote_snapshot(&self, is_written: bool) {
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = self.status_mut();
         status.snapshots[usize::from(!is_written)] += 1;
         if is_written {
             status.last_snapshot = Some(unix_now());
         }
     }
 
+    /// Notes what the file holds, or that it cannot be read.
+    pub fn saw(&self, file: Option<Hash>) {
+        self.status_mut().seen = file;
+    }
+
     /// Notes a file that cannot be used.
     pub fn refuse(&self) {
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        (status.refused, status.is_current) = (status.refused + 1, false);
+        self.status_mut().refused += 1;
+    }
+
+    /// Notes whether what is live has changes that only a restart brings.
+    pub fn needs_restart(&self, needs: bool) {
+        self.status_mut().needs_restart = needs;
+    }
+
+    fn status_mut(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

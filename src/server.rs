@@ -10,20 +10,15 @@ pub mod status;
 pub mod worker;
 
 use crate::config::{Listen, ListenAddress, Shutdown};
-use crate::policy::counts::Counted;
 use crate::reload::Live;
 use crate::server::http::Pages;
 use crate::server::listener::Listener;
 use crate::server::services::Services;
 use crate::server::status::Status;
 use crate::server::worker::Workers;
-use crate::store::limit::TableCounts;
-use crate::store::strikes::StrikeCounts;
-use crate::telemetry::{report_counts, report_crowd, report_outcomes, report_strikes, report_tables};
-use std::collections::HashMap;
+use crate::telemetry::counts::Reported;
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +103,7 @@ pub async fn run(
         () = drain(workers, stopping, health.grpc, left) => {}
         _ = serve_pages(metrics.as_ref(), &pages) => {}
     }
-    Reported::default().report(&live);
+    report(&live, &mut Reported::default());
     ended
 }
 
@@ -170,31 +165,15 @@ async fn sweep(live: &Arc<Live>) -> Infallible {
         if tokio::task::spawn_blocking(move || sweeping.load().engine.sweep()).await.is_err() {
             warn!("a sweep failed; expired state stays until the next one");
         }
-        reported.report(live);
+        report(live, &mut reported);
     }
 }
 
-/// What was reported last, so that only news is.
-#[derive(Default)]
-struct Reported {
-    counts: Counted,
-    crowd: Option<IpAddr>,
-    tables: HashMap<String, TableCounts>,
-    strikes: HashMap<String, StrikeCounts>,
-    outcomes: Vec<u64>,
-}
-
-impl Reported {
-    fn report(&mut self, live: &Live) {
-        let judge = live.load();
-        let engine = &judge.engine;
-        report_counts(&mut self.counts, engine.policy().counts.read());
-        report_crowd(&mut self.crowd, engine.policy().crowd.found());
-        report_tables(&mut self.tables, engine.limit_counts());
-        report_strikes(&mut self.strikes, engine.strike_counts());
-        report_outcomes(&mut self.outcomes, engine.outcome_counts());
-        judge.telemetry.report_left_out();
-    }
+/// Reports what is counted, and log lines that were left out.
+fn report(live: &Live, reported: &mut Reported) {
+    let judge = live.load();
+    reported.report(&judge.engine);
+    judge.telemetry.report_left_out();
 }
 
 /// One worker a core.

@@ -1,8 +1,9 @@
-//! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing; and counts.
+//! What operators are told of a request, one log line each: refusals, and Envoy configuration that is missing.
 //!
 //! No header is written but the host and a plain x-request-id, nor the query of a path, where clients put credentials.
 //! What comes from a request or a claim is cut at a length, and what does not print is escaped.
 
+pub mod counts;
 mod gate;
 pub mod metrics;
 #[cfg(feature = "otlp")]
@@ -11,19 +12,14 @@ pub mod spans;
 use crate::claims::Claim;
 use crate::config::{LogPrincipal, LogRules};
 use crate::decision::{Decision, Engaged, Verdict};
-use crate::engine::outcomes::{OutcomeCounts, Settled, Settlement};
-use crate::policy::counts::Counted;
+use crate::engine::outcomes::Settlement;
 use crate::rate::Rate;
 use crate::request::Request;
 use crate::store::key::KeySpace;
-use crate::store::limit::TableCounts;
-use crate::store::strikes::StrikeCounts;
 use crate::time::Now;
 use crate::token::{Identity, TokenRules};
 use gate::Gate;
-use metrics::Metrics;
-use std::collections::HashMap;
-use std::net::IpAddr;
+use metrics::{CheckError, Metrics};
 use std::sync::Arc;
 use tracing::{debug, info, warn};
 
@@ -94,7 +90,7 @@ impl Telemetry {
     pub fn report(&self, token: &TokenRules, decided: &Decided<'_, '_>) {
         let Decided { request, identity, decision, now, .. } = *decided;
         self.metrics().note(identity, decision);
-        decision.engaged().iter().for_each(Self::engaged);
+        decision.engaged().iter().for_each(|lockout| self.engaged(lockout, now()));
         if *identity == Identity::Unverified
             && let Some(left_out) = self.kept.gate.pass("bearer_without_claims", self.refusals, now())
         {
@@ -134,6 +130,7 @@ impl Telemetry {
 
     /// Reports a CheckRequest that cannot be read.
     pub fn unreadable(&self, error: &dyn std::fmt::Display, now: Now) {
+        self.metrics().failed(CheckError::Unreadable);
         if let Some(left_out) = self.kept.gate.pass("unreadable", self.refusals, now) {
             let left_out = (left_out > 0).then_some(left_out);
             warn!(%error, left_out, "a CheckRequest cannot be read");
@@ -141,10 +138,10 @@ impl Telemetry {
     }
 
     /// Reports what became of an outcome.
-    pub fn settled(&self, settlement: &Settlement) {
+    pub fn settled(&self, settlement: &Settlement, now: Now) {
         for lockout in &settlement.engaged {
             self.metrics().engaged(lockout);
-            Self::engaged(lockout);
+            self.engaged(lockout, now);
         }
         for (rule, settled) in &settlement.rules {
             debug!(rule, %settled, "an outcome was settled");
@@ -155,13 +152,15 @@ impl Telemetry {
     }
 
     /// Reports a lockout that was engaged. What it counts by is not in the line, only a hash of it.
-    fn engaged(engaged: &Engaged) {
-        let Engaged { lockout, key, window, is_observed } = engaged;
+    fn engaged(&self, engaged: &Engaged, now: Now) {
+        let Engaged { lockout, key, lasts, is_observed } = engaged;
+        let Some(left_out) = self.kept.gate.pass(&format!("{lockout} engaged"), self.refusals, now) else { return };
         info!(
             lockout = &**lockout,
             key,
-            seconds = window.as_secs_f64(),
+            seconds = lasts.as_secs_f64(),
             observed = is_observed,
+            left_out = (left_out > 0).then_some(left_out),
             "a lockout was engaged"
         );
     }
@@ -192,75 +191,6 @@ impl Telemetry {
             LogPrincipal::Plain => Some(escaped(caller.principal.as_bytes())),
             LogPrincipal::Hash => Some(self.hashes.key(caller.principal.as_bytes()).to_string()),
             LogPrincipal::Off => None,
-        }
-    }
-}
-
-/// Reports what requests lacked, counted since the start, unless it was so `reported` before.
-pub fn report_counts(reported: &mut Counted, counted: Counted) {
-    let Counted { missing_costs, unknown_clients } = counted;
-    if counted != *reported {
-        warn!(missing_costs, unknown_clients, "requests lacked what rules ask for: numbers since the start");
-        *reported = counted;
-    }
-}
-
-/// Reports that nearly all requests come from one private address, unless it was `reported` before.
-pub fn report_crowd(reported: &mut Option<IpAddr>, found: Option<IpAddr>) {
-    if let Some(address) = found.filter(|_| found != *reported) {
-        let hint = "it is probably a proxy, and all its clients share their allowances: let Envoy send the client's address \
-                    (client.address), or name the proxy (client.trusted_proxies)";
-        warn!(%address, hint, "nearly all requests come from one private address");
-    }
-    *reported = found;
-}
-
-/// Reports limits whose tables were full, with numbers since the start, unless these were `reported` before.
-pub fn report_tables<'l>(
-    reported: &mut HashMap<String, TableCounts>,
-    tables: impl Iterator<Item = (&'l str, TableCounts)>,
-) {
-    let pressure = |counts: &TableCounts| [counts.forgiven, counts.overflowed, counts.refused];
-    for (limit, counts) in tables {
-        let before = reported.insert(limit.to_owned(), counts).unwrap_or_default();
-        if pressure(&counts) != pressure(&before) {
-            let TableCounts { live, forgiven, overflowed, refused, shared, .. } = counts;
-            let hint = "raise max_keys, or look for who makes up keys";
-            warn!(limit, live, forgiven, overflowed, refused, shared, hint, "the table of a limit was full");
-        }
-    }
-}
-
-/// Reports outcomes that changed nothing although they should have, with numbers since the start, unless these were
-/// `reported` before.
-pub fn report_outcomes(reported: &mut Vec<u64>, counts: &OutcomeCounts) {
-    let of = |wanted: Settled| counts.read().find(|(settled, _)| *settled == wanted).map_or(0, |(_, count)| count);
-    let (foreign, forged, late) = (of(Settled::Foreign), of(Settled::Forged), of(Settled::Late));
-    let (repeated, early, unreadable) = (of(Settled::Repeated), of(Settled::Early), of(Settled::Unreadable));
-    let now = vec![foreign, forged, late, repeated, early, unreadable];
-    if now.iter().any(|count| *count > 0) && *reported != now {
-        let hint = "foreign: Envoy tells another Tollgate than it asked, or this one was restarted; late: raise \
-                    outcome_timeout, and set buffer_size_bytes: 0; early: log DownstreamEnd alone; forged: nobody \
-                    but Envoy should reach this port";
-        warn!(
-            foreign,
-            forged, late, repeated, early, unreadable, hint, "outcomes changed nothing: numbers since the start"
-        );
-    }
-    *reported = now;
-}
-
-/// Reports lockouts that had no room for all their keys, with numbers since the start, unless these were `reported` before.
-pub fn report_strikes<'l>(
-    reported: &mut HashMap<String, StrikeCounts>,
-    tables: impl Iterator<Item = (&'l str, StrikeCounts)>,
-) {
-    for (lockout, counts) in tables {
-        let before = reported.insert(lockout.to_owned(), counts).unwrap_or_default();
-        let StrikeCounts { live, locked, forgiven, turned_away } = counts;
-        if (forgiven, turned_away) != (before.forgiven, before.turned_away) {
-            let hint = "raise max_keys, or look for who makes up keys";
-            warn!(lockout, live, locked, forgiven, turned_away, hint, "the table of a lockout was full");
         }
     }
 }

@@ -101,6 +101,19 @@ impl Failure {
 }
 
 impl Failure {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::NotYetValid,
+        Self::Expired,
+        Self::Malformed,
+        Self::Issuer,
+        Self::Audience,
+        Self::Signature,
+        Self::UnknownKey,
+        Self::KeySet,
+        Self::Unknown,
+    ];
+
     /// The kind in one word, as the configuration and metrics write it.
     pub fn as_str(self) -> &'static str {
         match self {

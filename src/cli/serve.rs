@@ -6,7 +6,7 @@ use crate::cli::Failure;
 use crate::cli::service::Service;
 use crate::config::{Config, ConfigError, Diagnostics, Snapshot};
 use crate::envoy::ext_authz::ExtAuthz;
-use crate::reload::watch::Watch;
+use crate::reload::watch::{Seen, Watch};
 use crate::reload::{Changed, Hash, Live, Source};
 use crate::server::{self, Ends, Stop, snapshot};
 #[cfg(feature = "otlp")]
@@ -22,11 +22,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// How far back the clock goes, so that what a snapshot remembers has a time on it: twice the longest window of a limit.
 const PAST: Duration = Duration::from_secs(2 * 366 * 24 * 60 * 60);
 
+/// How long the last snapshot may take.
+const LAST_SNAPSHOT: Duration = Duration::from_secs(5);
+
 /// Run the external-authorization service until SIGTERM or SIGINT
 ///
 /// At SIGTERM the health turns NOT_SERVING; after `shutdown.delay` connections are drained, and `shutdown.timeout` after
-/// the signal the process ends at the latest. SIGINT skips the delay. A second signal of either kind ends the process at
-/// once.
+/// the signal what is still in flight is cut off. The last snapshot may take some 5 seconds more. SIGINT skips the delay. A
+/// second signal of either kind ends the process at once.
 ///
 /// The configuration file is watched, and read anew at SIGHUP: a good one is live at once, a bad one is logged and changes
 /// nothing. What needs a restart is said.
@@ -38,16 +41,21 @@ pub struct Arguments {
 
 /// Serves until SIGTERM or SIGINT, drains and returns. A second signal ends the delay and the draining at once.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    let (source, config) = arguments.service.open()?;
-    let log = Log::start(&config.log);
-    warn_of(&config);
     // Control work is this runtime's; requests are the workers'.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io(&error))?;
-    runtime.block_on(serve(source, config, &log)).map_err(|error| Failure::io(&error))
+    // From here on SIGHUP ends nobody.
+    let hangup = runtime.block_on(async { signal(SignalKind::hangup()) }).map_err(|error| Failure::io(&error))?;
+    let (source, config) = arguments.service.open()?;
+    let log = Log::start(&config.log);
+    warn_of(&config);
+    let served = runtime.block_on(serve(source, config, hangup, &log));
+    // What does not get on, such as a snapshot on a volume that hangs, holds nobody up.
+    runtime.shutdown_background();
+    served.map_err(|error| Failure::io(&error))
 }
 
-async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
+async fn serve(source: Source, config: Config, hangup: Signal, log: &Log) -> io::Result<()> {
     let (mut first, mut again) = (Signals::new()?, Signals::new()?);
     let listeners = server::bind_all(&config.listen).await?;
     let ends = Ends { max_connection_age: config.listen.max_connection_age, shutdown: config.shutdown };
@@ -62,26 +70,37 @@ async fn serve(source: Source, config: Config, log: &Log) -> io::Result<()> {
         judge.telemetry.trace(spans);
     }
     let live = Arc::new(Live::new(judge, source.hash()));
-    let watch = Watch::start(source.path())?;
+    let watch = Watch::start(source.path(), hangup);
     let second = async {
         again.asked().await;
         again.asked().await;
     };
+    let orderly = async {
+        let served = server::run(listeners, Arc::clone(&live), ends, first.asked()).await;
+        finish(snapshot.as_ref(), &live).await;
+        served
+    };
     tokio::select! {
-        never = log.report_lost() => match never {},
+        never = log.report_lost(&live) => match never {},
         never = reload(watch, source, &live, log) => match never {},
         never = keep(snapshot.as_ref(), &live) => match never {},
-        served = server::run(listeners, Arc::clone(&live), ends, first.asked()) => {
-            snapshot.iter().for_each(|snapshot| snapshot::write(&snapshot.path, &live));
-            #[cfg(feature = "otlp")]
-            flush(&live).await;
-            served
-        }
+        served = orderly => served,
         () = second => {
             tracing::warn!("told to stop again: requests in flight are cut off");
             Ok(())
         }
     }
+}
+
+/// Writes what is to survive.
+async fn finish(snapshot: Option<&Snapshot>, live: &Arc<Live>) {
+    if let Some(Snapshot { path, .. }) = snapshot
+        && tokio::time::timeout(LAST_SNAPSHOT, snapshot::write(path, live)).await.is_err()
+    {
+        tracing::warn!(path = %path.display(), "the last snapshot does not get on; the one before it stays");
+    }
+    #[cfg(feature = "otlp")]
+    flush(live).await;
 }
 
 /// Sends the last spans, from a thread that may wait: they go through this runtime.
@@ -102,31 +121,45 @@ async fn keep(snapshot: Option<&Snapshot>, live: &Arc<Live>) -> Infallible {
 /// Follows the configuration file: what is good of it is live at once, what is not changes nothing.
 async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Log) -> Infallible {
     loop {
-        let bytes = watch.changed(&source).await;
-        let Changed { config, needs_restart } = source.take(&bytes);
-        let hash = source.hash();
-        match config {
-            Ok(config) => {
-                warn_of(&config);
-                log.set_level(config.log.level);
-                let replacing = Arc::clone(live);
-                // On a thread of its own: it walks all callers.
-                if tokio::task::spawn_blocking(move || replacing.replace(config, hash)).await.is_err() {
-                    live.refuse();
-                    tracing::error!(%hash, "the configuration was not reloaded: a bug in Tollgate");
-                    continue;
-                }
-                tracing::info!(%hash, "the configuration was reloaded");
-                if !needs_restart.is_empty() {
-                    let sections = needs_restart.join(", ");
-                    tracing::warn!(sections, "what changed in these sections needs a restart");
-                }
+        match watch.look(&source).await {
+            Seen::Changed(bytes) => {
+                let changed = source.take(&bytes);
+                live.saw(Some(source.hash()));
+                take_in(changed, source.hash(), live, log).await;
             }
-            Err(error) => {
-                live.refuse();
-                refuse(hash, &error);
+            Seen::Same => {
+                live.saw(Some(source.hash()));
+                tracing::info!("the configuration file holds what was read last");
+            }
+            Seen::Unreadable(error) => {
+                live.saw(None);
+                tracing::warn!(%error, "the configuration file cannot be read; what was read last stays");
             }
         }
+    }
+}
+
+async fn take_in(Changed { config, needs_restart }: Changed, hash: Hash, live: &Arc<Live>, log: &Log) {
+    let config = match config {
+        Ok(config) => config,
+        Err(error) => {
+            live.refuse();
+            return refuse(hash, &error);
+        }
+    };
+    warn_of(&config);
+    log.set_level(config.log.level);
+    let replacing = Arc::clone(live);
+    // On a thread of its own: it walks all callers.
+    if tokio::task::spawn_blocking(move || replacing.replace(config, hash)).await.is_err() {
+        live.refuse();
+        return tracing::error!(%hash, "the configuration was not reloaded: a bug in Tollgate");
+    }
+    live.needs_restart(!needs_restart.is_empty());
+    tracing::info!(%hash, "the configuration was reloaded");
+    if !needs_restart.is_empty() {
+        let sections = needs_restart.join(", ");
+        tracing::warn!(sections, "what changed in these sections needs a restart");
     }
 }
 

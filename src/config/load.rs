@@ -28,6 +28,12 @@ pub enum ConfigError {
         /// Its path.
         path: PathBuf,
     },
+    /// Its snapshot would take its place.
+    #[error("{}: store.memory.snapshot names this very file, and the first snapshot would take its place: write another path", path.display())]
+    Overwritten {
+        /// Its path.
+        path: PathBuf,
+    },
     /// There are mistakes in it.
     #[error(transparent)]
     Mistakes(#[from] Diagnostics),
@@ -47,14 +53,24 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The diagnostics of its mistakes.
+    /// The diagnostics of its mistakes; or that a snapshot would take its place.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Self::parse(&name, text)?),
-            Err(error) => Err(not_utf8(&name, bytes, error.valid_up_to()).into()),
+        let config = match std::str::from_utf8(bytes) {
+            Ok(text) => Self::parse(&name, text)?,
+            Err(error) => return Err(not_utf8(&name, bytes, error.valid_up_to()).into()),
+        };
+        match &config.snapshot {
+            Some(snapshot) if is_same(path, &snapshot.path) => Err(ConfigError::Overwritten { path: path.into() }),
+            _ => Ok(config),
         }
     }
+}
+
+/// Whether two paths name one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    whole(one).is_some() && whole(one) == whole(other)
 }
 
 /// The content of the configuration file `path`.

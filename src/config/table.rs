@@ -43,6 +43,9 @@ const ENCODED_SLASH: Kind<EncodedSlash> =
 /// The longest time that an outcome may be waited for.
 const LONGEST_OUTCOME: Duration = Duration::from_secs(60 * 60);
 
+/// The shortest; Envoy tells within milliseconds of the end.
+const SHORTEST_OUTCOME: Duration = Duration::from_secs(1);
+
 /// The lowest age at which a connection may be asked to end.
 const SHORTEST_AGE: Duration = Duration::from_millis(10);
 
@@ -71,6 +74,10 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         &DURATION,
         "how long the outcome of a request is waited for; one that never comes leaves its attempt counted",
     );
+    if outcome_timeout.is_some_and(|timeout| timeout < SHORTEST_OUTCOME) {
+        let cause = "no outcome is told in so short a time".to_owned();
+        file.clash::<()>(&["outcome_timeout"], cause, "write at least `1s`; a minute is usual");
+    }
     if outcome_timeout.is_some_and(|timeout| timeout > LONGEST_OUTCOME) {
         let cause = "outcomes that were told are remembered for as long, and an hour is the most".to_owned();
         file.clash::<()>(

@@ -14,8 +14,8 @@ pub struct Engaged {
     pub lockout: Arc<str>,
     /// The hash of the key that it locked.
     pub key: String,
-    /// How long it lasts at most.
-    pub window: Duration,
+    /// How long it lasts.
+    pub lasts: Duration,
     /// Whether it is only observed.
     pub is_observed: bool,
 }

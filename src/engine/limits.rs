@@ -28,8 +28,8 @@ pub(crate) struct Owed {
     /// What the key shares by, where there is no room for it.
     pub wider: Key,
     pub cost: u64,
-    /// What the limit counts by: in one that counts by something else the key means nothing.
-    pub counts_by: u64,
+    /// The table that it is spent in: in another the key means nothing.
+    pub table: u64,
 }
 
 /// A limit with its table.
@@ -86,7 +86,7 @@ impl Limits {
         let (ipv6_prefix, tells) = (policy.client.ipv6_prefix, policy.tells_quotas);
         let build = |limit: &Limit| {
             let of_same_name = |built: &&Built| built.limit.name == limit.name;
-            let counts_by = counts_by(limit, ipv6_prefix);
+            let counts_by = counts_by(limit);
             let kept = before.and_then(|limits| limits.limits.iter().find(of_same_name));
             let kept = kept.filter(|built| built.counts_by == counts_by).map(|built| built.succeeded(limit));
             kept.unwrap_or_else(|| Built::new(limit, counts_by))
@@ -123,7 +123,7 @@ impl Limits {
     /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance
     /// does not hold becomes a debt.
     pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, now: Moment) -> Option<bool> {
-        let is_same = |built: &&Built| *built.limit.name == *name && built.counts_by == owed.counts_by;
+        let is_same = |built: &&Built| *built.limit.name == *name && built.table.lock_place() == owed.table;
         let built = self.limits.iter().find(is_same)?;
         let ChargeAt::Outcome(charged) = &built.limit.charge else { return None };
         if !charged.iter().any(|matcher| matcher.matches(outcome)) {
@@ -142,11 +142,6 @@ impl Limits {
     /// Lets nobody owe more than a request can owe, where the rate has changed. It walks all keys.
     pub fn clamp(&self, now: Moment) {
         self.limits.iter().filter(|built| built.has_new_rate).for_each(|built| built.table.clamp(now));
-    }
-
-    /// What a limit counts by, by its number.
-    pub fn counts_by(&self, number: usize) -> u64 {
-        self.limits[number].counts_by
     }
 
     pub(super) fn built(&self) -> &[Built] {
@@ -219,10 +214,10 @@ impl Built {
     }
 }
 
-fn counts_by(limit: &Limit, ipv6_prefix: u8) -> u64 {
+/// What a limit counts by, and in which windows, as a number.
+fn counts_by(limit: &Limit) -> u64 {
     let window = limit.is_fixed.then(|| limit.rate.nanos());
-    let prefix = limit.scope.counts_clients().then_some(ipv6_prefix);
-    fingerprint(&format!("{:?} {prefix:?} {window:?}", limit.scope.key))
+    fingerprint(&format!("{:?} {window:?}", limit.scope.counts_by()))
 }
 
 /// The rate at which a limit counts, as a number.

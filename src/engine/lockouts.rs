@@ -39,7 +39,7 @@ impl Lockouts {
         let ipv6_prefix = policy.client.ipv6_prefix;
         let patience = nanos(policy.outcome_timeout);
         let build = |lockout: &Lockout| {
-            let counts_by = counts_by(lockout, ipv6_prefix);
+            let counts_by = counts_by(lockout);
             let is_same = |built: &&Built| built.lockout.name == lockout.name && built.counts_by == counts_by;
             match before.and_then(|before| before.lockouts.iter().find(is_same)) {
                 Some(before) => before.succeeded(lockout, patience),
@@ -90,9 +90,9 @@ impl Lockouts {
     }
 
     /// What these strikes engaged.
-    pub fn engaged(&self, strikes: &[(usize, Strike)]) -> Vec<Engaged> {
+    pub fn engaged(&self, strikes: &[(usize, Strike)], now: impl Fn() -> Moment) -> Vec<Engaged> {
         let engaged = strikes.iter().filter(|(_, strike)| strike.engaged);
-        engaged.map(|(number, strike)| self.lockouts[*number].engaged(*strike)).collect()
+        engaged.map(|(number, strike)| self.lockouts[*number].engaged(*strike, now())).collect()
     }
 
     /// Does to an attempt at the lockout `name` what `outcome` asks for; `None` if there is nothing to do it to. A lockout
@@ -106,18 +106,18 @@ impl Lockouts {
         now: Moment,
     ) -> Option<(Effect, Option<Engaged>)> {
         let built = self.lockouts.iter().find(|built| *built.lockout.name == *name)?;
-        let (span, is_provisional) = (built.window.span(now), built.lockout.is_provisional);
+        let span = built.window.span(now);
         let effect = built.lockout.effect(outcome, is_grpc);
         let change = match effect {
             Effect::Reset => built.table.reset_by(strike, span),
-            Effect::Cancel => built.table.cancel(strike, is_provisional, span),
-            Effect::Count if is_provisional => built.table.confirm(strike, span),
+            Effect::Cancel => built.table.cancel(strike, span),
+            Effect::Count if strike.provisional => built.table.confirm(strike, span),
             Effect::Count => Change::Done,
         };
         match change {
             Change::Gone => None,
             Change::Done => Some((effect, None)),
-            Change::Engaged => Some((effect, Some(built.engaged(strike)))),
+            Change::Engaged => Some((effect, Some(built.engaged(strike, now)))),
         }
     }
 
@@ -176,11 +176,13 @@ impl Built {
         }))
     }
 
-    fn engaged(&self, strike: Strike) -> Engaged {
+    /// The lockout that a strike engages now.
+    fn engaged(&self, strike: Strike, now: Moment) -> Engaged {
+        let span = self.window.span(now);
         Engaged {
             lockout: self.lockout.name.clone(),
             key: strike.key.to_string(),
-            window: self.lockout.window,
+            lasts: Duration::from_nanos(span.end - span.now),
             is_observed: self.lockout.mode == Mode::Observe,
         }
     }
@@ -190,9 +192,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a lockout counts by, how and by which clock, as a number.
-fn counts_by(lockout: &Lockout, ipv6_prefix: u8) -> u64 {
-    let Lockout { is_fixed, is_provisional, .. } = lockout;
-    let prefix = lockout.scope.counts_clients().then_some(ipv6_prefix);
-    fingerprint(&format!("{:?} {prefix:?} {is_fixed} {is_provisional}", lockout.scope.key))
+/// What a lockout counts by, and by which clock, as a number.
+fn counts_by(lockout: &Lockout) -> u64 {
+    fingerprint(&format!("{:?} {}", lockout.scope.counts_by(), lockout.is_fixed))
 }

@@ -121,9 +121,14 @@ impl OutcomeCounts {
         self.0[settled as usize].fetch_add(1, Relaxed);
     }
 
+    /// The count of a kind.
+    pub fn of(&self, settled: Settled) -> u64 {
+        self.0[settled as usize].load(Relaxed)
+    }
+
     /// The counts, by kind.
     pub fn read(&self) -> impl Iterator<Item = (Settled, u64)> {
-        Settled::ALL.into_iter().map(|settled| (settled, self.0[settled as usize].load(Relaxed)))
+        Settled::ALL.into_iter().map(|settled| (settled, self.of(settled)))
     }
 }
 
@@ -134,9 +139,11 @@ impl Engine {
             Ok(opened) => opened,
             Err(refused) => return self.not_settled(refused.into()),
         };
-        let (is_grpc, now, mut settlement) = (opened.is_grpc, self.moment(), Settlement::default());
+        let (is_grpc, is_late) = (opened.is_grpc, opened.is_late(self.now()));
+        let (now, mut settlement) = (self.moment(), Settlement::default());
         for (rule, hold) in opened.holds {
             let settled = match hold {
+                Hold::Attempt(_) if is_late => Settled::Late,
                 Hold::Attempt(strike) => match self.lockouts.settle(&rule, strike, outcome, is_grpc, now) {
                     None => Settled::Gone,
                     Some((effect, engaged)) => {

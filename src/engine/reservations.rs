@@ -5,7 +5,6 @@
 //! is known for as long as a reservation lives, so that none counts twice.
 
 use super::limits::Owed;
-use crate::store::key::secret;
 use crate::store::strikes::Strike;
 use crate::store::written::{Rest, put};
 use crate::time::Now;
@@ -13,7 +12,7 @@ use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use smallvec::SmallVec;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -30,10 +29,15 @@ pub struct Reservations {
     instance: [u8; 8],
     secret: hmac::Key,
     next: AtomicU64,
+    opened: AtomicU64,
     /// The longest time that one was good for, in nanoseconds.
     longest: AtomicU64,
     told: Mutex<Told>,
 }
+
+/// How long after its time an outcome is still charged, in nanoseconds: nobody gets a charge off by taking the answer slowly,
+/// since Envoy tells of an answer once it is whole.
+const OVERTIME: u64 = 60 * 60 * 1_000_000_000;
 
 /// What some rules wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,25 +72,36 @@ pub(crate) enum Refused {
     Forged,
 }
 
-/// The numbers of reservations whose outcomes were told: since the last turn, and since the one before.
+/// The reservations whose outcomes were told: since the last turn, and since the one before.
 #[derive(Default)]
 struct Told {
-    recent: HashSet<u64>,
-    before: HashSet<u64>,
+    recent: Numbers,
+    before: Numbers,
     turned: u64,
 }
+
+/// A set of numbers that are given out in turn: a bit for each, in pages.
+#[derive(Default)]
+struct Numbers(HashMap<u64, Box<[u64; PAGE]>>);
+
+/// Words of a page.
+const PAGE: usize = 64;
 
 impl Default for Reservations {
     fn default() -> Self {
         let mut key = [0; 32];
-        // The system's randomness does not fail once it has begun; what the keys of tables are made of is random too.
-        if rand::fill(&mut key).is_err() {
-            key = [secret(), secret()].concat().try_into().unwrap_or(key);
-        }
+        assert!(rand::fill(&mut key).is_ok(), "the system has no randomness: reservations could be made up");
         let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut instance = [0; 8];
         instance.copy_from_slice(&hmac::sign(&secret, b"instance").as_ref()[..8]);
-        Self { instance, secret, next: AtomicU64::new(0), longest: AtomicU64::new(0), told: Mutex::default() }
+        Self {
+            instance,
+            secret,
+            next: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
+            told: Mutex::default(),
+        }
     }
 }
 
@@ -94,9 +109,9 @@ impl Reservations {
     /// The text of a reservation that is good for `timeout` from `now` on.
     pub(crate) fn make(&self, now: Now, timeout: Duration, is_grpc: bool, holds: Holds) -> String {
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        self.longest.fetch_max(timeout, Relaxed);
         let until = now.nanos().saturating_add(timeout);
         let reservation = Reservation { number: self.next.fetch_add(1, Relaxed), until, is_grpc, holds };
+        self.longest.fetch_max(timeout.saturating_add(reservation.overtime()), Relaxed);
         let mut bytes = vec![FORM];
         bytes.extend_from_slice(&self.instance);
         reservation.write(&mut bytes);
@@ -108,6 +123,11 @@ impl Reservations {
     /// How many were made.
     pub(crate) fn made(&self) -> u64 {
         self.next.load(Relaxed)
+    }
+
+    /// How many of them were read.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Relaxed)
     }
 
     /// Reads the text of a reservation whose outcome is told at `now`. It can be read once.
@@ -126,11 +146,12 @@ impl Reservations {
         hmac::verify(&self.secret, signed, code).map_err(|_| Refused::Forged)?;
         let reservation = Reservation::read(body).ok_or(Refused::Forged)?;
         let now = now.nanos();
-        if now > reservation.until {
+        if now > reservation.until.saturating_add(reservation.overtime()) {
             return Err(Refused::Late);
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.add(reservation.number, now, self.longest.load(Relaxed)) {
+            self.opened.fetch_add(1, Relaxed);
             Ok(reservation)
         } else {
             Err(Refused::Repeated)
@@ -145,11 +166,42 @@ impl Told {
             self.before = std::mem::take(&mut self.recent);
             self.turned = now;
         }
-        !self.before.contains(&number) && self.recent.insert(number)
+        !self.before.contains(number) && self.recent.insert(number)
+    }
+}
+
+impl Numbers {
+    /// The page of a number, the word in it, and the bit in that.
+    fn place(number: u64) -> (u64, usize, u64) {
+        let word = number / 64;
+        (word / PAGE as u64, (word % PAGE as u64) as usize, 1 << (number % 64))
+    }
+
+    fn contains(&self, number: u64) -> bool {
+        let (page, word, bit) = Self::place(number);
+        self.0.get(&page).is_some_and(|words| words[word] & bit != 0)
+    }
+
+    /// Adds a number; false if it is there already.
+    fn insert(&mut self, number: u64) -> bool {
+        let (page, word, bit) = Self::place(number);
+        let words = self.0.entry(page).or_insert_with(|| Box::new([0; PAGE]));
+        let is_new = words[word] & bit == 0;
+        words[word] |= bit;
+        is_new
     }
 }
 
 impl Reservation {
+    /// Whether the time for attempts is over.
+    pub(crate) fn is_late(&self, now: Now) -> bool {
+        now.nanos() > self.until
+    }
+
+    fn overtime(&self) -> u64 {
+        if self.holds.iter().any(|(_, hold)| matches!(hold, Hold::Charge(_))) { OVERTIME } else { 0 }
+    }
+
     fn write(&self, bytes: &mut Vec<u8>) {
         [self.number, self.until].into_iter().for_each(|number| put(bytes, number));
         bytes.push(self.is_grpc.into());
@@ -158,16 +210,16 @@ impl Reservation {
             bytes.push(rule.len() as u8);
             bytes.extend_from_slice(rule.as_bytes());
             match hold {
-                Hold::Attempt(Strike { table, key, generation, end, engaged }) => {
-                    bytes.push((*engaged).into());
+                Hold::Attempt(Strike { table, key, generation, end, provisional, engaged }) => {
+                    bytes.push(u8::from(*engaged) | u8::from(*provisional) << 1);
                     bytes.extend_from_slice(&key.to_bytes());
                     [table, generation, end].into_iter().for_each(|number| put(bytes, *number));
                 }
-                Hold::Charge(Owed { key, wider, cost, counts_by }) => {
+                Hold::Charge(Owed { key, wider, cost, table }) => {
                     bytes.push(CHARGE);
                     bytes.extend_from_slice(&key.to_bytes());
                     bytes.extend_from_slice(&wider.to_bytes());
-                    [cost, counts_by].into_iter().for_each(|number| put(bytes, *number));
+                    [cost, table].into_iter().for_each(|number| put(bytes, *number));
                 }
             }
         }
@@ -184,10 +236,11 @@ impl Reservation {
                     key: rest.key()?,
                     wider: rest.key()?,
                     cost: rest.number()?,
-                    counts_by: rest.number()?,
+                    table: rest.number()?,
                 }),
-                engaged => Hold::Attempt(Strike {
-                    engaged: engaged != 0,
+                flags => Hold::Attempt(Strike {
+                    engaged: flags & 1 != 0,
+                    provisional: flags & 2 != 0,
                     key: rest.key()?,
                     table: rest.number()?,
                     generation: rest.number()?,
@@ -200,5 +253,5 @@ impl Reservation {
     }
 }
 
-/// Marks a charge; an attempt is marked by whether it engaged its lockout.
-const CHARGE: u8 = 2;
+/// Marks a charge; an attempt is marked by whether it engaged its lockout, and whether it is provisional.
+const CHARGE: u8 = 4;

@@ -25,18 +25,18 @@ impl ExtAuthz {
     /// What answers Checks by `config`.
     pub fn new(config: Config, clock: impl Clock + 'static) -> Self {
         let Config { token, prefixes, policy, response, log, .. } = config;
-        Self { engine: Engine::new(token, prefixes, policy, clock), response, telemetry: Telemetry::new(&log) }
+        let telemetry = Telemetry::new(&log);
+        telemetry.metrics().begin(policy.lockouts.iter().map(|lockout| &*lockout.name));
+        Self { engine: Engine::new(token, prefixes, policy, clock), response, telemetry }
     }
 
     /// What answers Checks by another configuration, and goes on with the state of this one.
     #[must_use]
     pub fn succeeded(&self, config: Config) -> Self {
         let Config { token, prefixes, policy, response, log, .. } = config;
-        Self {
-            engine: self.engine.succeeded(token, prefixes, policy),
-            response,
-            telemetry: self.telemetry.succeeded(&log),
-        }
+        let telemetry = self.telemetry.succeeded(&log);
+        telemetry.metrics().begin(policy.lockouts.iter().map(|lockout| &*lockout.name));
+        Self { engine: self.engine.succeeded(token, prefixes, policy), response, telemetry }
     }
 
     /// Answers one Check, whose CheckRequest is `message`. `metadata` gives the gRPC metadata that came with it.
@@ -78,7 +78,7 @@ impl ExtAuthz {
 
     /// Takes in one message of Envoy's access log.
     pub fn log(&self, message: &[u8]) {
-        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement));
+        access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement, self.engine.now()));
     }
 }
 

@@ -50,7 +50,7 @@ pub struct OutcomeRules {
 
 impl Outcome<'_> {
     /// Whether it is known how the request ended. That of what may be a gRPC call is not, where Envoy does not log a gRPC
-    /// status: then it may count and be charged, and frees nobody. (A client may claim that any request is a gRPC call.)
+    /// status: then it counts, may be charged, and frees nobody. (A client may claim that any request is a gRPC call.)
     fn is_told(&self, is_grpc: bool) -> bool {
         self.grpc_status.is_some() || !is_grpc || self.status != 200
     }
@@ -69,7 +69,8 @@ impl OutcomeRules {
             _ if named(&self.count) => Effect::Count,
             true if named(&self.cancel) => Effect::Cancel,
             true if named(&self.reset) => Effect::Reset,
-            _ => other,
+            true => other,
+            false => Effect::Count,
         }
     }
 }

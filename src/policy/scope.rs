@@ -96,6 +96,11 @@ impl Scope {
         self.sources().all(Source::is_client)
     }
 
+    /// What makes its keys, whatever becomes of requests without one: where two are alike, keys mean the same.
+    pub(crate) fn counts_by(&self) -> Vec<(&[Source], bool)> {
+        self.key.iter().map(|part| (&part.first_of[..], part.normalize)).collect()
+    }
+
     fn sources(&self) -> impl Iterator<Item = &Source> {
         self.key.iter().flat_map(|part| &part.first_of)
     }

@@ -2,19 +2,21 @@
 
 use super::Source;
 use crate::config::ConfigError;
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::Path;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::warn;
 
 /// How often the file is looked at, whatever the directory says: some file systems say nothing.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How long a file has to stay as it is, so that none is read that is still being written.
+/// How long a file has to stay as it is, so that none is read that is still being written: where somebody says that it is
+/// whole, and where nobody does.
 const SETTLE: Duration = Duration::from_millis(20);
+const SETTLE_UNTOLD: Duration = Duration::from_secs(1);
 
 /// Waits for changes of a configuration file.
 pub struct Watch {
@@ -27,44 +29,59 @@ pub struct Watch {
 
 impl Watch {
     /// Watches the directory of the file `path`: a ConfigMap's links and an editor's renames change the directory, and not
-    /// the file that was there.
-    ///
-    /// # Errors
-    ///
-    /// An I/O error, if SIGHUP cannot be listened for. A directory that cannot be watched is a warning: the file is looked
-    /// at from time to time.
-    pub fn start(path: &Path) -> std::io::Result<Self> {
+    /// the file that was there. A directory that cannot be watched is a warning: the file is looked at from time to time, and
+    /// at every `hangup`.
+    pub fn start(path: &Path, hangup: Signal) -> Self {
         let (sender, events) = mpsc::channel(1);
         let watcher = watch(path, sender).map_err(|error| {
             let hint = "changes are seen within 10 seconds, or at SIGHUP";
             warn!(%error, hint, "the directory of the configuration cannot be watched");
         });
-        Ok(Self { hangup: signal(SignalKind::hangup())?, events, is_missed: false, _watcher: watcher.ok() })
+        Self { hangup, events, is_missed: false, _watcher: watcher.ok() }
     }
 
-    /// Waits until `source` has changed, and gives what it holds then.
-    pub async fn changed(&mut self, source: &Source) -> Vec<u8> {
+    /// Waits until there is news of `source`.
+    pub async fn look(&mut self, source: &Source) -> Seen {
         loop {
             let cause = tokio::select! {
                 _ = self.hangup.recv() => Cause::Signal,
                 _ = self.events.recv() => Cause::Directory,
                 () = tokio::time::sleep(LOOK) => Cause::Time,
             };
-            match (settled(source).await, cause) {
-                (Ok(Some(bytes)), _) => return bytes,
-                (Ok(None), Cause::Signal) => info!("the configuration file holds what was read last"),
-                (Ok(None), _) => self.is_missed = false,
-                // It is gone while it is replaced; where it stays away, that is said once.
-                (Err(error), Cause::Signal | Cause::Time) if !std::mem::replace(&mut self.is_missed, true) => {
-                    warn!(%error, "the configuration file cannot be read; what was read last stays");
+            let was_missed = self.is_missed;
+            let settle = if cause == Cause::Time { SETTLE_UNTOLD } else { SETTLE };
+            match (settled(source, settle).await, cause) {
+                (Ok(Some(bytes)), _) => {
+                    self.is_missed = false;
+                    return Seen::Changed(bytes);
                 }
-                (Err(_), _) => {}
+                (Ok(None), cause) if was_missed || cause == Cause::Signal => {
+                    self.is_missed = false;
+                    return Seen::Same;
+                }
+                // It is gone while it is replaced; where it stays away, that is said once, and to whoever asks.
+                (Err(error), cause) if cause == Cause::Signal || cause == Cause::Time && !was_missed => {
+                    self.is_missed = true;
+                    return Seen::Unreadable(error);
+                }
+                (Ok(None) | Err(_), _) => {}
             }
         }
     }
 }
 
+/// What is to be seen of the file.
+pub enum Seen {
+    /// It holds something else now.
+    Changed(Vec<u8>),
+    /// It holds what was read last: somebody asked, or it could not be read before.
+    Same,
+    /// It cannot be read, which may last.
+    Unreadable(ConfigError),
+}
+
 /// Why the file is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Signal,
     Directory,
@@ -72,10 +89,10 @@ enum Cause {
 }
 
 /// What the file holds, once it stays so; `None` if it is what was read last.
-async fn settled(source: &Source) -> Result<Option<Vec<u8>>, ConfigError> {
+async fn settled(source: &Source, settle: Duration) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(mut bytes) = source.peek()? else { return Ok(None) };
     loop {
-        tokio::time::sleep(SETTLE).await;
+        tokio::time::sleep(settle).await;
         match source.peek()? {
             Some(again) if again == bytes => return Ok(Some(bytes)),
             Some(again) => bytes = again,
@@ -86,7 +103,7 @@ async fn settled(source: &Source) -> Result<Option<Vec<u8>>, ConfigError> {
 
 fn watch(path: &Path, sender: mpsc::Sender<()>) -> notify::Result<RecommendedWatcher> {
     let tell = move |event: notify::Result<Event>| {
-        if event.is_ok_and(|event| is_change(event.kind)) {
+        if event.is_ok_and(|event| is_whole(event.kind)) {
             // One word that waits is enough: the file is read after it.
             let _ = sender.try_send(());
         }
@@ -97,7 +114,9 @@ fn watch(path: &Path, sender: mpsc::Sender<()>) -> notify::Result<RecommendedWat
     Ok(watcher)
 }
 
-/// Whether an event may change what a file holds. To read it is an event as well, and would be one for ever.
-fn is_change(kind: EventKind) -> bool {
-    !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
+/// Whether a file may be whole from this event on: it was written and closed, or renamed. What is being written says so at
+/// every piece, and what somebody reads does as well.
+pub fn is_whole(kind: EventKind) -> bool {
+    let is_written = kind == EventKind::Access(AccessKind::Close(AccessMode::Write));
+    is_written || matches!(kind, EventKind::Modify(ModifyKind::Name(_)) | EventKind::Any | EventKind::Other)
 }

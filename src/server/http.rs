@@ -4,18 +4,20 @@ use crate::server::listener::{Listener, Socket};
 use crate::server::status::Status;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::registry::Registry;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
 /// How long a client may take to send its headers, and a connection may last.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,7 +27,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 64;
 
 /// <https://prometheus.io/docs/instrumenting/exposition_formats>
-const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// What is served.
 pub struct Pages {
@@ -35,16 +38,17 @@ pub struct Pages {
 
 /// Serves until the listener is of no use.
 pub async fn serve(listener: &Listener, pages: &Arc<Pages>) -> io::Error {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut open = VecDeque::<AbortHandle>::new();
     let mut take = |socket| {
-        // One too many is closed at once.
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { return };
+        open.retain(|connection| !connection.is_finished());
+        // One too many takes the place of the oldest, so that no number of idle ones keeps a probe out.
+        if open.len() >= CONNECTIONS {
+            open.pop_front().iter().for_each(AbortHandle::abort);
+        }
         let pages = Arc::clone(pages);
-        tokio::spawn(async move {
-            let _place = place;
-            // A connection's own error is its client's.
-            let _ = tokio::time::timeout(LONGEST, connection(socket, pages)).await;
-        });
+        // A connection's own error is its client's.
+        let speaking = tokio::spawn(tokio::time::timeout(LONGEST, connection(socket, pages)));
+        open.push_back(speaking.abort_handle());
     };
     listener.accept_all(&mut take).await
 }
@@ -70,29 +74,35 @@ impl Pages {
     /// The answer to a request.
     fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         if method != Method::GET && method != Method::HEAD {
-            return page(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here\n".into());
+            let mut page = page(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here\n");
+            page.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return page;
         }
         match path {
             "/metrics" => self.metrics(),
-            "/livez" => page(StatusCode::OK, "ok\n".into()),
-            "/readyz" if self.status.is_ready() => page(StatusCode::OK, "ok\n".into()),
-            "/readyz" => page(StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into()),
-            _ => page(StatusCode::NOT_FOUND, "here are /metrics, /livez and /readyz\n".into()),
+            "/livez" => page(StatusCode::OK, "ok\n"),
+            "/readyz" if self.status.is_ready() => page(StatusCode::OK, "ok\n"),
+            "/readyz" => page(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
+            _ => page(StatusCode::NOT_FOUND, "here are /metrics, /livez and /readyz\n"),
         }
     }
 
     fn metrics(&self) -> Response<Full<Bytes>> {
         let mut text = String::new();
         match prometheus_text::encode(&mut text, &self.registry) {
-            Ok(()) => page(StatusCode::OK, text),
-            Err(_) => page(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n".into()),
+            Ok(()) => typed(StatusCode::OK, METRICS, text.into()),
+            Err(_) => page(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written\n"),
         }
     }
 }
 
-fn page(status: StatusCode, text: String) -> Response<Full<Bytes>> {
-    let mut page = Response::new(Full::new(Bytes::from(text)));
+fn page(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    typed(status, TEXT, Bytes::from_static(text.as_bytes()))
+}
+
+fn typed(status: StatusCode, kind: &'static str, text: Bytes) -> Response<Full<Bytes>> {
+    let mut page = Response::new(Full::new(text));
     *page.status_mut() = status;
-    page.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(TEXT));
+    page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     page
 }

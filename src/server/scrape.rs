@@ -69,8 +69,10 @@ fn of_configuration(writer: &mut Writer<'_, '_>, live: &Live) -> Result<(), Erro
     writer.gauges("tollgate_config_info", help, [(vec![("hash", &*hash)], 1.0)])?;
     let help = "When the live configuration became so, in seconds since 1970";
     writer.gauge("tollgate_config_live_timestamp_seconds", help, status.since)?;
-    let help = "Whether the configuration file is the live one (1), or has mistakes (0)";
-    writer.gauge("tollgate_config_is_current", help, status.is_current.into())?;
+    let help = "Whether the configuration file is the live one (1), or has mistakes or cannot be read (0)";
+    writer.gauge("tollgate_config_is_current", help, status.is_current().into())?;
+    let help = "Whether the live configuration has changes that only a restart brings (1)";
+    writer.gauge("tollgate_config_needs_restart", help, status.needs_restart.into())?;
     let results =
         [(vec![("result", "applied")], status.applied as f64), (vec![("result", "refused")], status.refused as f64)];
     writer.counters("tollgate_config_reloads", "Changes of the configuration file that were seen", results)?;
@@ -99,7 +101,7 @@ fn of_tables(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error> 
         "Full allowances that made room for other keys",
         each(|counts| counts.evicted),
     )?;
-    let help = "Keys that were forgotten although they had spent something, to make room";
+    let help = "Keys that were forgotten although they had spent something, for want of room";
     writer.counters("tollgate_limit_forgiven", help, each(|counts| counts.forgiven))?;
     let help = "Requests that shared an allowance, since there was no room for their key";
     writer.counters("tollgate_limit_overflowed", help, each(|counts| counts.overflowed))?;
@@ -111,7 +113,7 @@ fn of_tables(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error> 
     };
     writer.gauges("tollgate_lockout_keys", "Keys that a lockout knows", each(|counts| counts.live as u64))?;
     writer.gauges("tollgate_lockout_locked_keys", "Keys that are locked", each(|counts| counts.locked as u64))?;
-    let help = "Keys whose attempts were forgotten, to make room for others";
+    let help = "Keys whose attempts were forgotten, for want of room";
     writer.counters("tollgate_lockout_forgiven", help, each(|counts| counts.forgiven))?;
     let help = "Attempts that were denied, since every place was locked";
     writer.counters("tollgate_lockout_turned_away", help, each(|counts| counts.turned_away))
@@ -130,6 +132,8 @@ fn of_outcomes(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error
         "Requests that went on and whose outcome a rule waits for",
         engine.reservations(),
     )?;
+    let help = "Those of them whose outcome was told in time";
+    writer.counter("tollgate_reservations_settled", help, engine.settled_reservations())?;
     let counted = engine.policy().counts.read();
     writer.counter(
         "tollgate_missing_costs",

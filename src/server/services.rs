@@ -3,6 +3,7 @@
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::codec::{CheckCodec, LogCodec};
 use crate::reload::Live;
+use crate::telemetry::metrics::CheckError;
 use crate::time::Stopwatch;
 use bytes::Bytes;
 use std::convert::Infallible;
@@ -155,7 +156,10 @@ impl UnaryService<Bytes> for Check {
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),
             Ok(Err(unreadable)) => Err(Status::invalid_argument(unreadable.to_string())),
-            Err(_) => Err(Status::internal("the check failed")),
+            Err(_) => {
+                self.0.load().telemetry.metrics().failed(CheckError::Panic);
+                Err(Status::internal("the check failed"))
+            }
         })
     }
 }

@@ -45,15 +45,16 @@ pub async fn keep(snapshot: &Snapshot, live: &Arc<Live>) -> std::convert::Infall
     every.tick().await;
     loop {
         every.tick().await;
-        let (path, live) = (snapshot.path.clone(), Arc::clone(live));
-        // A panic is reported as such; the next snapshot may do better.
-        let _ = tokio::task::spawn_blocking(move || write(&path, &live)).await;
+        write(&snapshot.path, live).await;
     }
 }
 
-/// Writes a snapshot; the log says where that fails.
-pub fn write(path: &Path, live: &Live) {
-    let written = live.write_snapshot(|judge| save(path, |out| judge.engine.write_snapshot(out)));
+/// Writes a snapshot, on a thread that may wait; the log says where that fails.
+pub async fn write(path: &Path, live: &Arc<Live>) {
+    let (to, writing) = (path.to_owned(), Arc::clone(live));
+    let save = move || writing.write_snapshot(|judge| save(&to, |out| judge.engine.write_snapshot(out)));
+    // A panic is reported as such; the next snapshot may do better.
+    let written = tokio::task::spawn_blocking(save).await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
     live.wrote_snapshot(written.is_ok());
     if let Err(error) = written {
         let path = path.display();

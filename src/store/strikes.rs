@@ -13,6 +13,8 @@
 //! back, a key may be over behind one that is not; it makes room when that one does, a window later at most.
 
 mod ends;
+#[cfg(feature = "server")]
+mod service;
 pub(crate) mod window;
 #[cfg(feature = "server")]
 pub(crate) mod written;
@@ -65,6 +67,8 @@ struct Entry {
     strikes: u32,
     /// Strikes of which nobody has said yet whether they count.
     provisional: u32,
+    /// Until when somebody may say so.
+    awaited: u64,
 }
 
 /// One strike, by which it may be taken back.
@@ -76,6 +80,8 @@ pub(crate) struct Strike {
     pub generation: u64,
     /// When it is over.
     pub end: u64,
+    /// Whether it only counts once it is confirmed.
+    pub provisional: bool,
     /// Whether it engaged a lockout.
     pub engaged: bool,
 }
@@ -130,34 +136,22 @@ impl StrikeTable {
         Self { threshold, max_keys, patience, contents: Arc::new(contents) }
     }
 
-    /// The same strikes, with other numbers. A key stays locked as long as it was, and one that has so many strikes by now
-    /// is locked by its next attempt.
-    #[cfg(feature = "server")]
-    pub(crate) fn succeeded(&self, threshold: u32, max_keys: usize, patience: u64) -> Self {
-        Self { threshold, max_keys, patience, contents: Arc::clone(&self.contents) }
-    }
-
-    /// Its place in the order of locks.
-    #[cfg(feature = "server")]
-    pub(crate) fn lock_place(&self) -> u64 {
-        self.contents.place
-    }
-
     /// A panic under the lock leaves an entry whole, so a poisoned table goes on.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Strikes> {
         self.contents.strikes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long `key` is denied, if it is: until its lockout is over; where provisional strikes hold it, as long as these
-    /// may be; where every place is locked, until the first of them is free.
+    /// How long `key` is denied, if it is: until its lockout is over; where provisional strikes hold it, as long as somebody
+    /// may still say that they do not count; where every place is locked, until the first of them is free.
     pub(crate) fn denied(&self, strikes: &Strikes, key: Key, span: Span) -> Option<NonZeroU64> {
         let Some(at) = strikes.keys.find(key) else { return self.wait_for_room(strikes, span) };
         let entry = strikes.keys.get(at);
         let left = NonZeroU64::new(entry.until.saturating_sub(span.now)).filter(|_| !entry.is_over(span))?;
         let is_held = entry.provisional > 0 && entry.strikes >= self.threshold;
+        let awaited = NonZeroU64::new(entry.awaited.saturating_sub(span.now));
         match strikes.keys.queue(at) {
             LOCKED => Some(left),
-            _ if is_held => Some(left.min(NonZeroU64::new(self.patience).unwrap_or(NonZeroU64::MIN))),
+            _ if is_held => Some(awaited.map_or(left, |awaited| left.min(awaited))),
             _ => None,
         }
     }
@@ -171,15 +165,8 @@ impl StrikeTable {
         NonZeroU64::new(first.until.saturating_sub(span.now)).filter(|_| !first.is_over(span))
     }
 
-    /// Notes an attempt that was [denied](Self::denied).
-    #[cfg(feature = "server")]
-    pub(crate) fn note_denied(&self, strikes: &Strikes, key: Key) {
-        let is_turned_away = strikes.keys.find(key).is_none();
-        self.contents.turned_away.fetch_add(is_turned_away.into(), Relaxed);
-    }
-
     /// Counts an attempt of `key`, which is not [denied](Self::denied). One that is `provisional` locks nobody before it is
-    /// [confirmed](Self::confirm).
+    /// confirmed.
     pub(crate) fn strike(&self, strikes: &mut Strikes, key: Key, span: Span, provisional: bool) -> Strike {
         let at = match strikes.keys.find(key) {
             Some(at) if strikes.keys.get(at).is_over(span) => {
@@ -191,10 +178,13 @@ impl StrikeTable {
         };
         let entry = strikes.keys.get_mut(at);
         entry.strikes += 1;
-        entry.provisional += u32::from(provisional);
+        if provisional {
+            entry.provisional += 1;
+            entry.awaited = span.now.saturating_add(self.patience);
+        }
         entry.until = entry.ends.add(span.end);
         let (table, generation, end) = (self.contents.place, entry.generation, entry.until);
-        Strike { table, key, generation, end, engaged: self.used(strikes, at) }
+        Strike { table, key, generation, end, provisional, engaged: self.used(strikes, at, span) }
     }
 
     /// Makes a place for a new key. A table with more keys than it is to have loses one beside.
@@ -208,7 +198,7 @@ impl StrikeTable {
         }
         strikes.generation += 1;
         let generation = strikes.generation;
-        let entry = Entry { key, until: 0, ends: Ends::default(), generation, strikes: 0, provisional: 0 };
+        let entry = Entry { key, until: 0, ends: Ends::default(), generation, strikes: 0, provisional: 0, awaited: 0 };
         strikes.keys.add(entry, COUNTING)
     }
 
@@ -221,29 +211,38 @@ impl StrikeTable {
         }
     }
 
-    /// Moves an entry that was used to the end of its queue. It says whether it got locked.
-    fn used(&self, strikes: &mut Strikes, at: u32) -> bool {
+    /// Moves an entry that was used to the end of its queue. It says whether it got locked: from now on for a window, also
+    /// where attempts of before a reload count for longer.
+    fn used(&self, strikes: &mut Strikes, at: u32, span: Span) -> bool {
         let queue = self.queue(strikes.keys.get(at));
         strikes.keys.move_to(at, queue);
+        if queue == LOCKED {
+            strikes.keys.get_mut(at).until = span.end;
+        }
         queue == LOCKED
     }
 
     /// Takes back a strike.
-    pub(crate) fn cancel(&self, strike: Strike, provisional: bool, span: Span) -> Change {
+    pub(crate) fn cancel(&self, strike: Strike, span: Span) -> Change {
         let mut strikes = self.lock();
         let Some(at) = self.find(&strikes, strike, span) else { return Change::Gone };
-        self.take_back(&mut strikes, at, strike, provisional);
-        Change::Done
+        match self.take_back(&mut strikes, at, strike) {
+            true => Change::Done,
+            false => Change::Gone,
+        }
     }
 
-    fn take_back(&self, strikes: &mut Strikes, at: u32, strike: Strike, provisional: bool) {
+    /// Takes back a strike, unless that was done before.
+    fn take_back(&self, strikes: &mut Strikes, at: u32, strike: Strike) -> bool {
         let queue = strikes.keys.queue(at);
         let entry = strikes.keys.get_mut(at);
+        if !entry.ends.take_back(strike.end, entry.strikes) {
+            return false;
+        }
         entry.strikes = entry.strikes.saturating_sub(1);
-        entry.provisional = entry.provisional.saturating_sub(provisional.into()).min(entry.strikes);
-        entry.ends.take_back(strike.end, entry.strikes);
+        entry.provisional = entry.provisional.saturating_sub(strike.provisional.into()).min(entry.strikes);
         if queue == LOCKED && !strike.engaged {
-            return;
+            return true;
         }
         entry.until = entry.ends.last();
         // To take back locks nobody, also where the threshold has become lower.
@@ -252,50 +251,7 @@ impl StrikeTable {
             (_, belongs) if queue != belongs => strikes.keys.move_to(at, belongs),
             _ => {}
         }
-    }
-
-    /// Keeps a provisional strike; one whose key was forgotten since counts from now on. A lockout that it engages begins now.
-    #[cfg(feature = "server")]
-    pub(crate) fn confirm(&self, strike: Strike, span: Span) -> Change {
-        let mut strikes = self.lock();
-        let is_engaged = match self.find(&strikes, strike, span) {
-            Some(at) => self.confirm_at(&mut strikes, at, span),
-            None if strike.table != self.contents.place || self.is_barred(&strikes, strike.key, span) => {
-                return Change::Gone;
-            }
-            None => self.strike(&mut strikes, strike.key, span, false).engaged,
-        };
-        if is_engaged { Change::Engaged } else { Change::Done }
-    }
-
-    /// Whether `key` is locked, or finds no room.
-    #[cfg(feature = "server")]
-    fn is_barred(&self, strikes: &Strikes, key: Key, span: Span) -> bool {
-        match strikes.keys.find(key) {
-            Some(at) => strikes.keys.queue(at) == LOCKED && !strikes.keys.get(at).is_over(span),
-            None => self.wait_for_room(strikes, span).is_some(),
-        }
-    }
-
-    /// It says whether the key got locked.
-    #[cfg(feature = "server")]
-    fn confirm_at(&self, strikes: &mut Strikes, at: u32, span: Span) -> bool {
-        let entry = strikes.keys.get_mut(at);
-        entry.provisional = entry.provisional.saturating_sub(1);
-        if strikes.keys.queue(at) == LOCKED || !self.used(strikes, at) {
-            return false;
-        }
-        strikes.keys.get_mut(at).until = span.end;
         true
-    }
-
-    /// Forgets the key of a strike, lockout included.
-    #[cfg(feature = "server")]
-    pub(crate) fn reset_by(&self, strike: Strike, span: Span) -> Change {
-        let mut strikes = self.lock();
-        let Some(at) = self.find(&strikes, strike, span) else { return Change::Gone };
-        strikes.keys.remove(at);
-        Change::Done
     }
 
     /// Forgets a key, lockout included.
@@ -312,8 +268,9 @@ impl StrikeTable {
         let counts = |at: &u32| strikes.keys.queue(*at) != LOCKED && !strikes.keys.get(*at).is_over(span);
         if let Some(at) = strikes.keys.find(key).filter(counts) {
             let Entry { until: end, generation, .. } = *strikes.keys.get(at);
-            let last = Strike { table: self.contents.place, key, generation, end, engaged: false };
-            self.take_back(&mut strikes, at, last, false);
+            let table = self.contents.place;
+            let last = Strike { table, key, generation, end, provisional: false, engaged: false };
+            self.take_back(&mut strikes, at, last);
         }
     }
 

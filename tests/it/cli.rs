@@ -120,6 +120,13 @@ fn what_serve_cannot_do_it_says() {
         assert!(socket.exists(), "{}", socket.display());
     }
 
+    // Its snapshot would take the place of the file.
+    let over = format!("token: {{ prefixes: [\"r:\"] }}\nstore: {{ memory: {{ snapshot: {:?} }} }}\n", file);
+    std::fs::write(&file, over).unwrap();
+    let says = ["store.memory.snapshot names this very file", "write another path"];
+    check_failure(&mut tollgate(&serve), 2, &says);
+    check_failure(&mut tollgate(&["check", file.to_str().unwrap()]), 2, &says);
+
     std::fs::write(&file, "token: { prefixes: [\"r:\"], mising: deny }").unwrap();
     check_failure(&mut tollgate(&serve), 2, &[":1:28", "did you mean `missing`?"]);
 }

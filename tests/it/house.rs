@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 const BUDGET: usize = 400;
 const CORE_BUDGET: usize = 3_000;
-const STRIKES_BUDGET: usize = 820;
+const STRIKES_BUDGET: usize = 800;
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -110,8 +110,9 @@ fn files_have_a_caption_and_keep_their_budget() {
         "lib",
     ];
     // Built for the service alone.
-    let of_service = ["store/fixed_window.rs", "store/group.rs", "decision/service.rs", "limiter/service.rs"];
-    let is_of_service = |file: &str| of_service.contains(&file) || file.ends_with("written.rs");
+    let of_service = ["store/fixed_window.rs", "store/group.rs"];
+    let is_of_service =
+        |file: &str| of_service.contains(&file) || file.ends_with("written.rs") || file.ends_with("/service.rs");
     let strikes =
         ["attempts.rs", "store/ranks.rs", "store/strikes.rs", "store/strikes/ends.rs", "store/strikes/window.rs"];
     let is_core = |file: &str| core.contains(&room(file)) && !is_of_service(file) && !strikes.contains(&file);

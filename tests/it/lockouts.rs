@@ -172,7 +172,9 @@ fn failed_tokens() {
         (bad.clone(), "FailedToken, bad engaged"),
         (bad.clone(), "bad locked 10s"),
     ]);
-    bench.at(60).check(&[(bad.clone(), "FailedToken"), (bad.clone(), "FailedToken, bad engaged")]);
+    bench.at(60).check(&[(bad.clone(), "FailedToken")]);
+    let lasts = |decision: &Decision<'_>| decision.engaged()[0].lasts;
+    assert_eq!(ask(&bench.at(75).engine, &bad, &bad["claims"], lasts), Duration::from_secs(45));
     // A clock that is set back a long way does not leave keys locked for as long.
     bench.clock.set_calendar(Duration::ZERO);
     bench.at(1_000_000).check(&[(bad.clone(), "FailedToken"), (bad.clone(), "FailedToken, bad engaged")]);
@@ -320,6 +322,16 @@ fn what_outcomes_do() {
         let outcome = Outcome { status: 200, ..Outcome::default() };
         assert_eq!(effect(&request, &outcome), format!("login {expected}"), "{content_type}");
     }
+    // One that counts by its outcome alone counts then, too.
+    let provisional = "lockouts: [{ name: l, key: [], threshold: 2, window: 1h, count: outcome, outcome: { count: [grpc.unauthenticated], cancel: [grpc.ok] } }]";
+    for (grpc_status, expected) in
+        [(Some(0), "cancelled"), (Some(5), "cancelled"), (Some(16), "counted"), (None, "counted")]
+    {
+        let bench = Bench::new(provisional);
+        let reservation = bench.at(0).pass(&grpc);
+        let outcome = Outcome { status: 200, grpc_status, ..Outcome::default() };
+        assert_eq!(bench.settle(&reservation, &outcome), format!("l {expected}"), "{grpc_status:?}");
+    }
     // Whoever calls a request a gRPC call is charged all the same, and frees nobody.
     let bench = Bench::new("limits: [{ name: l, key: [], rate: 9/1h, charge: { outcome: [\"2xx\"] } }]");
     let [claimed, refused] = [bench.at(0).pass(&grpc), bench.pass(&grpc)];
@@ -359,6 +371,29 @@ fn attempts_are_settled_once_and_in_time() {
     let before = bench.at(122 + 899).ask(&alice);
     assert_eq!((before.said.as_str(), before.reservation), ("login locked 1s", None));
     bench.at(122 + 900).pass(&alice);
+}
+
+/// A charge waits for longer than an attempt: nobody gets it off by taking the answer slowly.
+#[test]
+fn charges_are_made_late() {
+    let yaml = format!("{LOGIN}limits: [{{ name: rows, key: [], rate: 1/24h, charge: {{ outcome: [201] }} }}]");
+    let bench = Bench::new(&yaml);
+    let alice = login("", "alice");
+    let reservations: Vec<_> = (0..3).map(|_| bench.at(0).pass(&alice)).collect();
+    assert_eq!(bench.at(61).end(&reservations[0], 201), "login late, rows charged");
+    assert_eq!(bench.end(&reservations[0], 201), "repeated");
+    assert_eq!(bench.at(3_660).end(&reservations[1], 201), "login late, rows charged");
+    assert_eq!(bench.end(&reservations[0], 201), "repeated", "an hour later as well");
+    assert_eq!(bench.at(3_661).end(&reservations[2], 201), "late");
+    // It is known for as long as it could be charged, however many there were.
+    let bench = Bench::new("limits: [{ name: rows, key: [], rate: 10000/1s, charge: { outcome: [201] } }]");
+    let many: Vec<_> = (0..10_000).map(|_| bench.at(0).pass(&json!({}))).collect();
+    assert!(many.iter().step_by(3).all(|reservation| bench.end(reservation, 201) == "rows charged"));
+    bench.at(3_000);
+    for (number, reservation) in many.iter().enumerate() {
+        let expected = if number % 3 == 0 { "repeated" } else { "rows charged" };
+        assert_eq!(bench.end(reservation, 201), expected, "{number}");
+    }
 }
 
 #[test]
@@ -434,7 +469,9 @@ fn attempts_that_the_upstream_confirms() {
     assert_eq!((live(&bench).live, live(&bench).forgiven), (2, 24));
     bench.pass(&alice);
     bench.check(&[(alice.clone(), "200"), (alice.clone(), "account locked 60s")]);
-    // An outcome that never comes leaves its attempt counted, for as long as the others.
+    // An outcome that never comes leaves its attempt counted, for as long as the others; nobody waits for it in vain.
+    bench.at(59).check(&[(alice.clone(), "account locked 1s")]);
+    bench.at(60).check(&[(alice.clone(), "account locked 840s")]);
     bench.at(899).check(&[(alice.clone(), "account locked 1s")]);
     bench.at(900).check(&[(alice.clone(), "200")]);
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::policy::outcomes::Outcome;
+use tollgate::reload::watch::is_whole;
 use tollgate::{Decision, ManualClock, Verdict};
 
 struct Bench {
@@ -15,7 +16,8 @@ struct Bench {
 }
 
 fn config(yaml: &str) -> Config {
-    let text = format!("token: {{ prefixes: [\"r:\"], missing: allow }}\nclient: {{ address: peer }}\n{yaml}");
+    let client = if yaml.starts_with("client:") { "" } else { "client: { address: peer }" };
+    let text = format!("token: {{ prefixes: [\"r:\"], missing: allow }}\n{client}\n{yaml}");
     Config::parse("tollgate.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
@@ -167,8 +169,31 @@ fn lockouts_keep_their_strikes() {
         ("threshold: 3, window: 1h", 2, "threshold: 9, window: 1h", "200"),
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, window_kind: fixed", "200"),
         ("threshold: 2, window: 1h", 2, "threshold: 2, window: 1h, enabled: false", "200"),
+        (
+            "threshold: 2, window: 1h",
+            2,
+            "threshold: 2, window: 1h, count: outcome, outcome: { count: [401] }",
+            "l 3600s",
+        ),
     ] {
         assert_eq!(after(&lockout(first), times, &lockout(second), &request), expected, "{first} | {second}");
+    }
+    // What a request lacks and how IPv6 is cut is nothing to those who have it and who come by IPv4.
+    let by = |on_missing: &str, prefix: u32| {
+        let key = format!("[client.network, {{ header.x-a: {{ on_missing: {on_missing} }} }}]");
+        format!(
+            "client: {{ address: peer, ipv6_prefix: {prefix} }}\nlockouts: [{{ name: l, key: {key}, threshold: 1, window: 1h }}]"
+        )
+    };
+    let with = |peer: &str| json!({ "peer": peer, "headers": { "x-a": "1" } });
+    assert_eq!(after(&by("skip", 64), 1, &by("refuse", 56), &with("192.0.2.1")), "l 3600s");
+    assert_eq!(after(&by("skip", 64), 1, &by("skip", 56), &with("2001:db8::1")), "200");
+    // A lockout that is engaged now lasts as long as is said now, whatever attempts of before are worth.
+    for kind in ["rolling", "fixed"] {
+        let mut bench = Bench::new(&lockout(&format!("threshold: 2, window: 24h, window_kind: {kind}")));
+        bench.at(60).ask(&request);
+        bench.reload(&lockout(&format!("threshold: 2, window: 1m, window_kind: {kind}")));
+        assert_eq!([bench.ask(&request).0, bench.ask(&request).0], ["200", "l 60s"], "{kind}");
     }
 
     // A key with more strikes than a lower threshold is locked by its next attempt, and then as any.
@@ -214,6 +239,53 @@ fn outcomes_find_the_rules_that_waited() {
     assert_eq!(counted, 2, "what was counted before goes on");
 }
 
+/// An attempt in flight is settled as it was made, whatever the lockout counts by then; and not in another table.
+#[test]
+fn attempts_in_flight_outlive_a_reload() {
+    let lockout = |key: &str, count: &str| {
+        let more = format!("threshold: 1, window: 1h, count: {count}, outcome: {{ count: [401], cancel: [503] }}");
+        format!("lockouts: [{{ name: l, key: [{key}], {more} }}]")
+    };
+    let end = |bench: &Bench, reservation: &str, status| {
+        let settlement = bench.engine.settle(reservation, &Outcome { status, ..Outcome::default() });
+        settlement.rules[0].1.to_string()
+    };
+    let request = json!({ "peer": "192.0.2.1" });
+    for (first, second, status, settled, then) in [
+        ("outcome", "attempt", 401, "counted", "l 3600s"),
+        ("outcome", "attempt", 503, "cancelled", "200"),
+        ("attempt", "outcome", 401, "counted", "l 3600s"),
+        ("attempt", "outcome", 503, "cancelled", "200"),
+    ] {
+        let mut bench = Bench::new(&lockout("", first));
+        let reservation = bench.at(0).ask(&request).1.unwrap();
+        bench.reload(&lockout("", second));
+        assert_eq!(end(&bench, &reservation, status), settled, "{first} {second}");
+        assert_eq!(bench.ask(&request).0, then, "{first} {second} {status}");
+    }
+    let mut bench = Bench::new(&lockout("", "outcome"));
+    let reservation = bench.at(0).ask(&request).1.unwrap();
+    bench.reload(&lockout("client.network", "outcome"));
+    assert_eq!((end(&bench, &reservation, 401).as_str(), bench.ask(&request).0.as_str()), ("gone", "200"));
+}
+
+/// Events of a directory after which the file may be whole.
+#[test]
+fn a_file_is_read_once_it_is_whole() {
+    use notify::EventKind::{Access, Create, Modify};
+    use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, ModifyKind, RenameMode};
+    for (event, expected) in [
+        (Create(CreateKind::File), false),
+        (Modify(ModifyKind::Data(DataChange::Any)), false),
+        (Access(AccessKind::Open(AccessMode::Read)), false),
+        (Access(AccessKind::Close(AccessMode::Read)), false),
+        (Access(AccessKind::Close(AccessMode::Write)), true),
+        (Modify(ModifyKind::Name(RenameMode::To)), true),
+    ] {
+        assert_eq!(is_whole(event), expected, "{event:?}");
+    }
+}
+
 /// Two rules that change places are locked in one order by requests of the old policy and of the new one.
 #[test]
 fn rules_that_change_places_hold_nobody_up() {
@@ -250,7 +322,7 @@ fn debts_outlive_a_reload() {
     let rows = |key: &str| format!("limits: [{{ name: rows, key: {key}, rate: 1/30s, charge: {{ outcome: [201] }} }}]");
     let mut bench = Bench::new(&rows("client.network"));
     let row = json!({ "peer": "192.0.2.1" });
-    let reservations: Vec<_> = (0..3).map(|_| bench.at(0).ask(&row).1.unwrap()).collect();
+    let reservations: Vec<_> = (0..4).map(|_| bench.at(0).ask(&row).1.unwrap()).collect();
     let end = |bench: &Bench, reservation: &String| {
         let settlement = bench.engine.settle(reservation, &Outcome { status: 201, ..Outcome::default() });
         settlement.rules[0].1.to_string()
@@ -260,4 +332,8 @@ fn debts_outlive_a_reload() {
     assert_eq!(bench.ask(&row).0, "rows 1/30s 60s");
     bench.reload(&rows("client.address"));
     assert_eq!(end(&bench, &reservations[2]), "gone");
+    // Nor does it mean anything to a limit that was gone meanwhile, and came back as it was.
+    bench.reload("");
+    bench.reload(&rows("client.network"));
+    assert_eq!(end(&bench, &reservations[3]), "gone");
 }

@@ -1,6 +1,7 @@
 //! The log of the service: lines on standard error, written by a thread of their own.
 
 use crate::config::{LogFormat, LogLevel, LogRules};
+use crate::reload::Live;
 use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
@@ -43,14 +44,15 @@ impl Log {
         let _ = self.level.reload(ours(level));
     }
 
-    /// Reports lines that were left out, from time to time.
-    pub async fn report_lost(&self) -> Infallible {
+    /// Reports lines that were lost, from time to time.
+    pub async fn report_lost(&self, live: &Live) -> Infallible {
         let mut reported = 0;
         let mut every = tokio::time::interval(REPORT);
         loop {
             every.tick().await;
             let lost = self.lost.dropped_lines();
             if lost > reported {
+                live.load().telemetry.metrics().lost((lost - reported) as u64);
                 tracing::warn!(lines = lost - reported, "log lines were left out: standard error does not keep up");
                 reported = lost;
             }

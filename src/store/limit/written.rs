@@ -24,8 +24,8 @@ impl LimitTable {
         Ok(())
     }
 
-    /// Reads an allowance into the table; `None` if the bytes are none. One that finds no room is left out, and so is one
-    /// that is worth nothing by now.
+    /// Reads an allowance into the table; `None` if the bytes are none. One that finds no room is forgotten; one
+    /// that is worth nothing by now is left out.
     pub(crate) fn read(&self, rest: &mut Rest<'_>, since: Since, now: Moment) -> Option<()> {
         let (is_shared, key) = (rest.byte()? != 0, rest.key()?);
         let level = self.meter.read_level(rest, since)?;
@@ -38,7 +38,7 @@ impl LimitTable {
             false if self.lock(key).level(key).is_some() || self.reserve() => {
                 self.lock(key).put(key, level, entry.seen)
             }
-            false => drop(self.contents.counts.refused.fetch_add(1, Relaxed)),
+            false => drop(self.contents.counts.forgiven.fetch_add(1, Relaxed)),
         }
         Some(())
     }

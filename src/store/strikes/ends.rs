@@ -26,13 +26,16 @@ impl Ends {
         end
     }
 
-    /// Takes back an attempt that ends at `end`; so many others stand.
-    pub(super) fn take_back(&mut self, end: u64, others: u32) {
-        let are_all_known = (others as usize) < self.0.len();
+    /// Takes back an attempt that ends at `end`, of so many that stand; false if none of them does.
+    pub(super) fn take_back(&mut self, end: u64, attempts: u32) -> bool {
+        let are_all_known = attempts as usize <= self.0.len();
         match self.0.iter().rposition(|known| *known == end) {
-            Some(0) | None if !are_all_known => {}
-            Some(at) => drop(self.0.remove(at)),
-            None => {}
+            Some(0) | None if !are_all_known => true,
+            Some(at) => {
+                self.0.remove(at);
+                true
+            }
+            None => false,
         }
     }
 

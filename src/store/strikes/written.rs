@@ -5,6 +5,7 @@ use super::window::Span;
 use super::{COUNTING, Entry, LOCKED, StrikeTable};
 use crate::store::key::Key;
 use crate::store::written::{Rest, Since, put};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl StrikeTable {
     /// Hands all strikes to `write`, as bytes, their times as of `span`. The lock is held for a few keys at a time.
@@ -27,17 +28,21 @@ impl StrikeTable {
     }
 
     /// Puts strikes that were written into the table, in the order in which their keys were used. What is over by now is left
-    /// out, and what finds no room.
+    /// out; what finds no room is forgotten.
     pub(crate) fn fill(&self, mut written: Vec<Written>, span: Span) {
         written.retain(|written| !span.is_over(written.until));
         // Where there is not room for all, lockouts come first, and then those that were used last.
         written.sort_unstable_by_key(|written| std::cmp::Reverse((written.is_locked, written.until)));
+        let surplus = written.len().saturating_sub(self.max_keys);
+        self.contents.forgiven.fetch_add(surplus as u64, Relaxed);
         written.truncate(self.max_keys);
         written.sort_unstable_by_key(|written| written.until);
         let mut table = self.lock();
         for Written { key, until, strikes, provisional, is_locked } in written {
             table.generation += 1;
-            let entry = Entry { key, until, ends: Ends::of(until), generation: table.generation, strikes, provisional };
+            // Nobody tells the outcomes of another process.
+            let (ends, awaited, generation) = (Ends::of(until), 0, table.generation);
+            let entry = Entry { key, until, ends, generation, strikes, provisional, awaited };
             if table.keys.find(key).is_none() {
                 let queue = if is_locked { LOCKED } else { self.queue(&entry).min(COUNTING) };
                 table.keys.add(entry, queue);

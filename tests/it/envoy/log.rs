@@ -125,6 +125,17 @@ fn a_flood_of_refusals_is_counted() {
     assert_eq!((&told["rule"], &told["lines"]), (&json!("missing-token"), &json!(3)));
     assert_eq!(records(&mesh, "refused").len(), 3);
 
+    // So it is with lockouts, apart from the refusals that they bring.
+    let lockout = "lockouts: [{ name: bad, on: failed_token, key: path, threshold: 1, window: 1h }]";
+    let mut mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: 2/24h }}\n{lockout}\n"));
+    for path in ["/a", "/b", "/c", "/d", "/d"] {
+        mesh.get_path(path, "bad");
+    }
+    assert!(must(mesh.tollgate.stop()).success());
+    let told = || Ok(records(&mesh, "lines were left out").into_iter().find(|record| record["rule"] == "bad engaged"));
+    assert_eq!(must(wait_until("the count of lockouts", told))["lines"], 2);
+    assert_eq!((records(&mesh, "a lockout was engaged").len(), records(&mesh, "refused").len()), (2, 3));
+
     let mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: 1/1s }}\n"));
     let left_out = || {
         mesh.send("GET", "/", &[]);

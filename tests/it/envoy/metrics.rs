@@ -1,19 +1,22 @@
 //! Metrics and health over HTTP: what they say of requests through Envoy, and what they never say.
 
+use super::checks::CHECK;
 use super::child::wait_until;
 use super::http::Client;
 use super::mesh::{Mesh, PLAIN, must};
 use super::process::Tollgate;
+use super::wire::{Http2, framed, grpc};
 use crate::promtool;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
 const RULES: &str = "
 client: { address: { rpc_metadata: x-client-ip } }
 callers: { rules: [{ when: { principal: mallory }, deny: closed }, { when: { principal: olga }, ceiling: [1/24h], mode: observe }] }
 limits:
+  - { name: callers-eu, when: { path: /open }, key: [], rate: 1/24h }
   - { name: network, key: client.network, rate: 1000/24h }
   - { name: rows, when: { path: /rows }, key: [], rate: 1/24h, charge: { outcome: [201] } }
 lockouts: [{ name: bad-tokens, on: failed_token, key: client.network, threshold: 1, window: 15m }]
@@ -53,7 +56,8 @@ fn value(scrape: &str, series: &str) -> f64 {
 
 #[test]
 fn what_was_decided_is_counted() {
-    let mesh = Mesh::start(&with_metrics(RULES));
+    let rules = with_metrics(RULES).replace("prefixes:", "missing: { allow_when: { path: /open } }, prefixes:");
+    let mesh = Mesh::start(&rules);
     let get = |principal: &str, capabilities: &[&str]| mesh.get(&mesh.token(principal, capabilities)).status;
     let statuses = [
         get("alice", &["prefix:rate:1/24h"]),
@@ -65,8 +69,14 @@ fn what_was_decided_is_counted() {
         mesh.get("x").status,
         mesh.get("x").status,
         mesh.get_path("/rows", &mesh.token("bob", &[])).status,
+        // Whoever needs no token lacks none, where something else refuses.
+        mesh.send("GET", "/open", &[]).status,
+        mesh.send("GET", "/open", &[]).status,
     ];
-    assert_eq!(statuses, [200, 429, 403, 200, 200, 401, 401, 429, 200]);
+    assert_eq!(statuses, [200, 429, 403, 200, 200, 401, 401, 429, 200, 200, 429]);
+    let mut connection = Http2::connect(mesh.tollgate.address());
+    let reply = connection.send(grpc(CHECK), framed(b"no CheckRequest"));
+    assert_eq!(reply.field("grpc-status"), Some("3"), "InvalidArgument");
     let text = scrape(&mesh.tollgate);
     let decisions = |verdict: &str, reason: &str, limit: &str| {
         value(
@@ -74,7 +84,8 @@ fn what_was_decided_is_counted() {
             &format!("tollgate_decisions_total{{verdict=\"{verdict}\",reason=\"{reason}\",limit=\"{limit}\"}}"),
         )
     };
-    assert_eq!(decisions("allowed", "none", ""), 3.0);
+    assert_eq!(decisions("allowed", "none", ""), 4.0);
+    assert_eq!(decisions("refused", "rate-exceeded", "callers-eu"), 1.0);
     assert_eq!(decisions("observed", "rate-exceeded", "callers"), 1.0);
     assert_eq!(decisions("refused", "rate-exceeded", "callers"), 1.0);
     assert_eq!(decisions("refused", "denied", "callers"), 1.0);
@@ -84,6 +95,9 @@ fn what_was_decided_is_counted() {
     for (series, expected) in [
         ("tollgate_identity_failures_total{kind=\"missing\"}", 1.0),
         ("tollgate_identity_failures_total{kind=\"malformed\"}", 2.0),
+        ("tollgate_identity_failures_total{kind=\"expired\"}", 0.0),
+        ("tollgate_check_errors_total{kind=\"unreadable\"}", 1.0),
+        ("tollgate_check_errors_total{kind=\"panic\"}", 0.0),
         ("tollgate_capability_warnings_total", 1.0),
         ("tollgate_lockouts_engaged_total{lockout=\"bad-tokens\"}", 1.0),
         ("tollgate_lockout_keys{lockout=\"bad-tokens\"}", 1.0),
@@ -91,10 +105,12 @@ fn what_was_decided_is_counted() {
         ("tollgate_limit_keys{limit=\"network\"}", 1.0),
         ("tollgate_limit_keys{limit=\"rows\"}", 0.0),
         ("tollgate_reservations_total", 1.0),
-        ("tollgate_check_duration_seconds_count", 9.0),
+        ("tollgate_reservations_settled_total", 0.0),
+        ("tollgate_check_duration_seconds_count", 12.0),
         ("tollgate_callers", 1.0),
         ("tollgate_ready", 1.0),
         ("tollgate_config_is_current", 1.0),
+        ("tollgate_config_needs_restart", 0.0),
         ("tollgate_config_reloads_total{result=\"applied\"}", 0.0),
         ("tollgate_unknown_clients_total", 0.0),
     ] {
@@ -112,7 +128,8 @@ fn what_was_decided_is_counted() {
     std::fs::write(mesh.tollgate.config(), "mode: watch").unwrap();
     let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 0").then_some(()));
     must(wait_until("the refused configuration", seen));
-    let next = with_metrics(RULES).replace("name: network", "name: nets");
+    let next = format!("{}shutdown: {{ delay: 1s }}\n", rules.replace("name: network", "name: nets"))
+        .replace("name: bad-tokens", "name: guesses");
     std::fs::write(mesh.tollgate.config(), next).unwrap();
     let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 1").then_some(()));
     must(wait_until("the good configuration", seen));
@@ -121,6 +138,16 @@ fn what_was_decided_is_counted() {
     assert_eq!(value(&later, "tollgate_config_reloads_total{result=\"applied\"}"), 1.0);
     assert_eq!(value(&later, "tollgate_limit_keys{limit=\"nets\"}"), 0.0);
     assert_eq!(value(&later, "tollgate_capability_warnings_total"), 1.0, "what was counted before goes on");
+    assert_eq!(value(&later, "tollgate_lockouts_engaged_total{lockout=\"guesses\"}"), 0.0);
+    assert_eq!(value(&later, "tollgate_config_needs_restart"), 1.0);
+    // A file that is gone is not the live one.
+    std::fs::rename(mesh.tollgate.config(), mesh.tollgate.config().with_extension("away")).unwrap();
+    must(mesh.tollgate.signal("HUP"));
+    let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 0").then_some(()));
+    must(wait_until("the missing configuration", seen));
+    std::fs::rename(mesh.tollgate.config().with_extension("away"), mesh.tollgate.config()).unwrap();
+    let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 1").then_some(()));
+    must(wait_until("the same configuration", seen));
 }
 
 #[test]
@@ -132,6 +159,11 @@ fn health_over_http() {
     let posted =
         must(must(Client::connect(address(&mesh.tollgate))).send("POST", "/metrics", &[("content-length", "0")]));
     assert_eq!(posted.status, 405);
+    assert_eq!(posted.header("allow"), Some("GET, HEAD"));
+    // Connections that say nothing keep nobody out.
+    let idle: Vec<_> = (0..100).map(|_| TcpStream::connect(address(&mesh.tollgate)).unwrap()).collect();
+    assert_eq!(get(&mesh.tollgate, "/livez").0, 200);
+    drop(idle);
     must(mesh.tollgate.signal("TERM"));
     let stopping = || Ok((get(&mesh.tollgate, "/readyz") == (503, "stopping\n".into())).then_some(()));
     must(wait_until("not ready", stopping));
@@ -145,6 +177,17 @@ fn names(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with("tollgate_"));
     words.map(ToOwned::to_owned).collect()
+}
+
+/// The labels in a query, a legend or a series: before a value, in `by (...)` and the like, and in braces.
+fn labels(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let of = |word: &str| word.trim().to_owned();
+    let before_values = text.split('=').filter(|part| part.ends_with(is_part) || part.ends_with('!'));
+    let matched = before_values.filter_map(|part| part.trim_end_matches('!').rsplit(|c: char| !is_part(c)).next());
+    let listed = ["by (", "on (", "group_left(", "{{"].into_iter().flat_map(|start| text.split(start).skip(1));
+    let listed = listed.filter_map(|rest| rest.split([')', '}']).next()).flat_map(|list| list.split(','));
+    matched.chain(listed).map(of).filter(|word| !word.is_empty()).collect()
 }
 
 /// Every query of the dashboard and the alerts is about metrics that there are, and every metric is in the dashboard.
@@ -169,9 +212,15 @@ fn dashboard_and_alerts_name_metrics_that_there_are() {
         serde_json::from_str(&std::fs::read_to_string(root.join("grafana/dashboard.json")).unwrap()).unwrap();
     let mut queries = Vec::new();
     for panel in dashboard["panels"].as_array().unwrap() {
-        queries.extend(
-            panel["targets"].as_array().unwrap().iter().map(|target| target["expr"].as_str().unwrap().to_owned()),
-        );
+        let targets = panel["targets"].as_array().unwrap();
+        queries.extend(targets.iter().map(|target| target["expr"].as_str().unwrap().to_owned()));
+    }
+    for query in &queries {
+        let asked = labels(query);
+        let known =
+            text.lines().filter(|line| names(line).iter().any(|name| query.contains(name.as_str()))).flat_map(labels);
+        let known: BTreeSet<String> = known.chain(["job", "instance"].map(ToOwned::to_owned)).collect();
+        assert!(asked.is_subset(&known), "{query}: {asked:?}, of {known:?}");
     }
     let shown: BTreeSet<String> = queries.iter().flat_map(|query| names(query)).collect();
     let alerts = std::fs::read_to_string(root.join("prometheus/alerts.yaml")).unwrap();

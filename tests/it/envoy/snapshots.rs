@@ -79,17 +79,26 @@ fn a_restart_goes_on_where_it_stopped() {
     assert!(must(tollgate.stop()).success());
 }
 
+/// So many that a snapshot is written in several pieces.
+const CALLERS: usize = 10_000;
+
 /// Killed at any moment, the last whole snapshot counts: never a damaged one, and never more than it had left.
 #[test]
 fn who_is_killed_leaves_a_whole_snapshot() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state");
-    let mut kept: Option<(u64, Instant)> = None;
+    let (path, part) = (folder.path().join("state"), folder.path().join("state.part"));
+    let (mut kept, mut cut_off): (Option<(u64, Instant)>, usize) = (None, 0);
+    let mut tollgate = start(&path, "1h");
+    let mut connection = Http2::connect(tollgate.address());
+    for caller in 0..CALLERS {
+        assert_eq!(verdict(&check(&mut connection, &caller.to_string(), RATE)), 200);
+    }
+    drop(connection);
+    assert!(must(tollgate.stop()).success());
     for round in 0..100 {
         let mut tollgate = start(&path, "10ms");
-        if path.exists() {
-            record(&tollgate, "was restored");
-        }
+        let restored = record(&tollgate, "was restored")["callers"].as_u64().unwrap();
+        assert!(restored >= CALLERS as u64, "{restored}");
         let first = ask(&tollgate, 1);
         if let Some((left, since)) = kept.take() {
             let come_back = since.elapsed().as_secs_f64() / UNIT.as_secs_f64();
@@ -104,8 +113,10 @@ fn who_is_killed_leaves_a_whole_snapshot() {
         }
         must(tollgate.signal("KILL"));
         must(tollgate.wait());
+        cut_off += usize::from(part.exists());
         assert!(!tollgate.log().iter().any(|line| line.contains("was not restored")), "{:?}", tollgate.log());
     }
+    assert!(cut_off > 0, "no snapshot was cut off in the middle");
 }
 
 /// Waits for another snapshot.
