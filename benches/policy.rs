@@ -10,12 +10,14 @@ mod counting;
 
 use counting::ALLOCATIONS;
 use std::hint::black_box;
-use std::sync::atomic::Ordering;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tollgate::SystemClock;
 use tollgate::claims::{Claim, Claims};
 use tollgate::config::Config;
 use tollgate::engine::Engine;
+use tollgate::reload::Hash;
 use tollgate::request::Request;
 use tollgate::telemetry::metrics::Metrics;
 use tollgate::token::Identity;
@@ -211,6 +213,7 @@ fn snapshot() {
         }
         assert!(first.check(&request, &identity).is_allowed());
     }
+    beside_a_snapshot(&first);
     let (start, mut bytes) = (Instant::now(), Vec::new());
     first.write_snapshot(&mut bytes).unwrap();
     let written = start.elapsed();
@@ -222,6 +225,48 @@ fn snapshot() {
         "a snapshot of {} callers, {each} bytes each: written in {written:.2?}, read in {read:.2?}",
         restored.callers
     );
+}
+
+/// Decisions while a million callers are written by another thread, and while that hashes as many bytes of its own.
+fn beside_a_snapshot(engine: &Engine) {
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..10 {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let own = vec![1; 1 << 20];
+                while !stop.load(Ordering::Relaxed) {
+                    match round % 2 {
+                        0 => drop(black_box(Hash::of(black_box(&own)))),
+                        _ => engine.write_snapshot(io::sink()).unwrap(),
+                    }
+                }
+            });
+            times[round % 2].extend((0..DECISIONS * 4).map(|_| one(engine)));
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    for (name, share) in [("median", 0.5), ("p99.9", 0.999), ("slowest", 1.0)] {
+        let [first, second] = times.each_mut().map(|times| {
+            times.sort_by(f64::total_cmp);
+            times[((times.len() - 1) as f64 * share) as usize]
+        });
+        println!(
+            "{:<44} {first:>6.0} ns {second:>6.0} ns {:>6.2}",
+            format!("beside a snapshot: {name}"),
+            second / first
+        );
+    }
+}
+
+/// How long a decision takes, in nanoseconds.
+#[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn one(engine: &Engine) -> f64 {
+    let request = request();
+    let identity = engine.token().identify(&request);
+    let start = Instant::now();
+    black_box(engine.check(black_box(&request), &identity).is_allowed());
+    start.elapsed().as_nanos() as f64
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
