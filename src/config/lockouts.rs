@@ -130,8 +130,7 @@ fn outcome(outcome: &mut Section<'_, '_>) -> Option<OutcomeRules> {
     let mut read =
         |key, example, about| outcome.optional(key, example, &OUTCOMES, about).map(Option::unwrap_or_default);
     let count = read("count", "[401]", "what stays counted");
-    let cancel =
-        read("cancel", "[\"5xx\", aborted]", "what is taken back; a lockout is lifted by the attempt that engaged it");
+    let cancel = read("cancel", "[\"5xx\"]", "what is taken back; a lockout is lifted by the attempt that engaged it");
     let reset = read("reset", "[\"2xx\"]", "what makes all attempts of the key forgotten, its lockout included");
     let rules = OutcomeRules { count: count?, cancel: cancel?, reset: reset? };
     let lists = [("count", &rules.count), ("cancel", &rules.cancel), ("reset", &rules.reset)];

@@ -68,24 +68,7 @@ pub fn document(file: &mut Section<'_, '_>) -> Option<Config> {
         "attempts counted on keys of the deployment's choice, which lock them, in order",
         lockout,
     );
-    let outcome_timeout = file.field(
-        "outcome_timeout",
-        "1m",
-        &DURATION,
-        "how long the outcome of a request is waited for; one that never comes leaves its attempt counted",
-    );
-    if outcome_timeout.is_some_and(|timeout| timeout < SHORTEST_OUTCOME) {
-        let cause = "no outcome is told in so short a time".to_owned();
-        file.clash::<()>(&["outcome_timeout"], cause, "write at least `1s`; a minute is usual");
-    }
-    if outcome_timeout.is_some_and(|timeout| timeout > LONGEST_OUTCOME) {
-        let cause = "outcomes that were told are remembered for as long, and an hour is the most".to_owned();
-        file.clash::<()>(
-            &["outcome_timeout"],
-            cause,
-            "write a shorter time; Envoy tells within milliseconds of the end",
-        );
-    }
+    let outcome_timeout = outcome_timeout(file);
     let client = file.section("client", "where the address of a client is read", client);
     let response = file.section("response", "how answers look", response);
     let store = file.section("store", "where state lives", store);
@@ -238,4 +221,24 @@ fn traces(traces: &mut Section<'_, '_>) -> Option<Option<String>> {
         ),
         endpoint => Some(endpoint),
     }
+}
+
+fn outcome_timeout(file: &mut Section<'_, '_>) -> Option<Duration> {
+    let timeout = file.field(
+        "outcome_timeout",
+        "1m",
+        &DURATION,
+        "how long the outcome of a request is waited for; one that never comes leaves its attempt counted",
+    )?;
+    let (cause, hint) = if timeout < SHORTEST_OUTCOME {
+        ("no outcome is told in so short a time", "write at least `1s`; a minute is usual")
+    } else if timeout > LONGEST_OUTCOME {
+        (
+            "outcomes that were told are remembered for as long, and an hour is the most",
+            "write a shorter time; Envoy tells within milliseconds of the end",
+        )
+    } else {
+        return Some(timeout);
+    };
+    file.clash(&["outcome_timeout"], cause.to_owned(), hint)
 }
