@@ -224,6 +224,8 @@ fn report(time: Duration, times: &mut [Vec<u32>; 2], memory: &[u64], callers: u6
     let third = memory.len() / 3;
     let mean = |samples: &[u64]| samples.iter().sum::<u64>() as f64 / samples.len().max(1) as f64 / 1024.0;
     let (second, last) = (mean(&memory[third..2 * third]), mean(&memory[2 * third..]));
+    let tenths = memory.chunks(memory.len().div_ceil(10).max(1)).map(|tenth| format!("{:.1}", mean(tenth)));
+    println!("memory by tenths, in MB: {}", tenths.collect::<Vec<_>>().join(" "));
     println!("memory {second:.1} MB in the second third, {last:.1} MB in the last: {:.2}", last / second);
     (p99, last / second)
 }

@@ -85,6 +85,15 @@ pub struct Snapshot {
     pub interval: Duration,
 }
 
+impl Snapshot {
+    /// The file beside it that is written first.
+    pub fn part(&self) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        self.path.with_file_name(name)
+    }
+}
+
 /// How the process stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shutdown {

@@ -35,7 +35,7 @@ pub struct Status {
     pub needs_restart: bool,
     /// Snapshots that were written, and those that could not be.
     pub snapshots: [u64; 2],
-    /// When the last one was written, in seconds since the Unix epoch.
+    /// When the last one was written, or else the first was waited for, in seconds since the Unix epoch.
     pub last_snapshot: Option<u64>,
 }
 
@@ -87,6 +87,11 @@ impl Live {
     pub fn write_snapshot<E>(&self, write: impl FnOnce(&ExtAuthz) -> Result<(), E>) -> Result<(), E> {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         write(&self.load())
+    }
+
+    /// Notes that snapshots are waited for from now on.
+    pub fn awaits_snapshots(&self) {
+        self.status_mut().last_snapshot.get_or_insert_with(unix_now);
     }
 
     /// Notes whether a snapshot could be written.
@@ -206,8 +211,14 @@ impl Source {
     /// # Errors
     ///
     /// [`ConfigError`], if it cannot be read, which may be because it is being replaced.
-    pub fn peek(&self) -> Result<Option<Vec<u8>>, ConfigError> {
-        read(&self.path).map(|bytes| Some(bytes).filter(|bytes| Hash::of(bytes) != self.hash))
+    pub async fn peek(&self) -> Result<Option<Vec<u8>>, ConfigError> {
+        let path = self.path.clone();
+        // A volume that hangs holds up nothing else.
+        let bytes = match tokio::task::spawn_blocking(move || read(&path)).await {
+            Ok(bytes) => bytes?,
+            Err(panic) => return Err(ConfigError::Unreadable { path: self.path.clone(), source: panic.into() }),
+        };
+        Ok(Some(bytes).filter(|bytes| Hash::of(bytes) != self.hash))
     }
 
     /// Takes in what [`peek`](Self::peek) found.

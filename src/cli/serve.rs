@@ -94,10 +94,10 @@ async fn serve(source: Source, config: Config, hangup: Signal, log: &Log) -> io:
 
 /// Writes what is to survive.
 async fn finish(snapshot: Option<&Snapshot>, live: &Arc<Live>) {
-    if let Some(Snapshot { path, .. }) = snapshot
-        && tokio::time::timeout(LAST_SNAPSHOT, snapshot::write(path, live)).await.is_err()
+    if let Some(snapshot) = snapshot
+        && tokio::time::timeout(LAST_SNAPSHOT, snapshot::write(snapshot, live)).await.is_err()
     {
-        tracing::warn!(path = %path.display(), "the last snapshot does not get on; the one before it stays");
+        tracing::warn!(path = %snapshot.path.display(), "the last snapshot does not get on; the one before it stays");
     }
     #[cfg(feature = "otlp")]
     flush(live).await;

@@ -29,7 +29,7 @@ pub enum ConfigError {
         path: PathBuf,
     },
     /// Its snapshot would take its place.
-    #[error("{}: store.memory.snapshot names this very file, and the first snapshot would take its place: write another path", path.display())]
+    #[error("{}: a snapshot (store.memory.snapshot, and `.part`) would take the place of this very file: write another path", path.display())]
     Overwritten {
         /// Its path.
         path: PathBuf,
@@ -61,7 +61,9 @@ impl Config {
             Err(error) => return Err(not_utf8(&name, bytes, error.valid_up_to()).into()),
         };
         match &config.snapshot {
-            Some(snapshot) if is_same(path, &snapshot.path) => Err(ConfigError::Overwritten { path: path.into() }),
+            Some(snapshot) if is_same(path, &snapshot.path) || is_same(path, &snapshot.part()) => {
+                Err(ConfigError::Overwritten { path: path.into() })
+            }
             _ => Ok(config),
         }
     }

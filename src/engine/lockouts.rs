@@ -121,6 +121,12 @@ impl Lockouts {
         }
     }
 
+    /// Whether an attempt counts by an outcome that is told late, which frees nobody.
+    pub fn counts_late(&self, name: &str, strike: Strike, outcome: &Outcome<'_>, is_grpc: bool) -> bool {
+        let built = self.lockouts.iter().find(|built| *built.lockout.name == *name);
+        strike.provisional && built.is_some_and(|built| built.lockout.effect(outcome, is_grpc) == Effect::Count)
+    }
+
     pub(super) fn built(&self) -> &[Built] {
         &self.lockouts
     }

@@ -143,7 +143,9 @@ impl Engine {
         let (now, mut settlement) = (self.moment(), Settlement::default());
         for (rule, hold) in opened.holds {
             let settled = match hold {
-                Hold::Attempt(_) if is_late => Settled::Late,
+                Hold::Attempt(strike) if is_late && !self.lockouts.counts_late(&rule, strike, outcome, is_grpc) => {
+                    Settled::Late
+                }
                 Hold::Attempt(strike) => match self.lockouts.settle(&rule, strike, outcome, is_grpc, now) {
                     None => Settled::Gone,
                     Some((effect, engaged)) => {

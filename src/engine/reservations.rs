@@ -35,8 +35,8 @@ pub struct Reservations {
     told: Mutex<Told>,
 }
 
-/// How long after its time an outcome is still charged, in nanoseconds: nobody gets a charge off by taking the answer slowly,
-/// since Envoy tells of an answer once it is whole.
+/// How long after its time an outcome still charges, and makes a provisional attempt count, in nanoseconds: nobody gets that off by
+/// taking the answer slowly, since Envoy tells of an answer once it is whole.
 const OVERTIME: u64 = 60 * 60 * 1_000_000_000;
 
 /// What some rules wait for.
@@ -193,13 +193,17 @@ impl Numbers {
 }
 
 impl Reservation {
-    /// Whether the time for attempts is over.
+    /// Whether the time is over in which an outcome takes back attempts.
     pub(crate) fn is_late(&self, now: Now) -> bool {
         now.nanos() > self.until
     }
 
     fn overtime(&self) -> u64 {
-        if self.holds.iter().any(|(_, hold)| matches!(hold, Hold::Charge(_))) { OVERTIME } else { 0 }
+        let is_free_until_told = |hold: &Hold| match hold {
+            Hold::Charge(_) => true,
+            Hold::Attempt(strike) => strike.provisional,
+        };
+        if self.holds.iter().any(|(_, hold)| is_free_until_told(hold)) { OVERTIME } else { 0 }
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {

@@ -79,7 +79,7 @@ fn of_configuration(writer: &mut Writer<'_, '_>, live: &Live) -> Result<(), Erro
     let [written, failed] = status.snapshots.map(|count| count as f64);
     let results = [(vec![("result", "written")], written), (vec![("result", "failed")], failed)];
     writer.counters("tollgate_snapshots", "Snapshots of the state, where they are turned on", results)?;
-    let help = "When the last snapshot was written, in seconds since 1970";
+    let help = "When the last snapshot was written, or else the process started, in seconds since 1970";
     let last = status.last_snapshot.map(|seconds| (vec![], seconds as f64));
     writer.gauges("tollgate_snapshot_timestamp_seconds", help, last)
 }

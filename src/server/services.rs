@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::server::{ClientStreamingService, Grpc, UnaryService};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tower_service::Service;
 
@@ -29,6 +29,9 @@ const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLog
 
 /// The largest CheckRequest, in bytes. Envoy's are 0.3 to 42 kB; what is read of one takes many times its size.
 const LARGEST: usize = 1024 * 1024;
+
+/// What a Check is answered that met a bug.
+const BUG: &str = "the check failed";
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -113,7 +116,9 @@ impl Service<http::Request<Body>> for Services {
             CHECK => {
                 let (check, flight) = (self.check.clone(), self.in_flight.start());
                 Box::pin(async move {
+                    let live = Arc::clone(&check.0);
                     let answered = grpc().unary(check, request).await;
+                    report_unframed(&live, answered.headers());
                     drop(flight);
                     Ok(answered)
                 })
@@ -132,6 +137,15 @@ impl Service<http::Request<Body>> for Services {
                 Box::pin(ready(Ok(unknown.into_http())))
             }
         }
+    }
+}
+
+/// Reports a Check that did not get as far as [`Check`]: too large, or cut off.
+fn report_unframed(live: &Live, headers: &http::HeaderMap) {
+    let is_reported = |status: &Status| status.code() == Code::InvalidArgument || status.message() == BUG;
+    if let Some(status) = Status::from_header_map(headers).filter(|status| !is_reported(status)) {
+        let judge = live.load();
+        judge.telemetry.unreadable(&status.message(), judge.engine.now());
     }
 }
 
@@ -158,7 +172,7 @@ impl UnaryService<Bytes> for Check {
             Ok(Err(unreadable)) => Err(Status::invalid_argument(unreadable.to_string())),
             Err(_) => {
                 self.0.load().telemetry.metrics().failed(CheckError::Panic);
-                Err(Status::internal("the check failed"))
+                Err(Status::internal(BUG))
             }
         })
     }

@@ -7,7 +7,7 @@ use crate::reload::Live;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
@@ -40,31 +40,32 @@ fn refuse(path: &Path, cause: &dyn std::fmt::Display) {
 
 /// Writes a snapshot every now and then, for ever.
 pub async fn keep(snapshot: &Snapshot, live: &Arc<Live>) -> std::convert::Infallible {
+    live.awaits_snapshots();
     let mut every = tokio::time::interval(snapshot.interval);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     every.tick().await;
     loop {
         every.tick().await;
-        write(&snapshot.path, live).await;
+        write(snapshot, live).await;
     }
 }
 
 /// Writes a snapshot, on a thread that may wait; the log says where that fails.
-pub async fn write(path: &Path, live: &Arc<Live>) {
-    let (to, writing) = (path.to_owned(), Arc::clone(live));
+pub async fn write(snapshot: &Snapshot, live: &Arc<Live>) {
+    let (to, writing) = (snapshot.clone(), Arc::clone(live));
     let save = move || writing.write_snapshot(|judge| save(&to, |out| judge.engine.write_snapshot(out)));
     // A panic is reported as such; the next snapshot may do better.
     let written = tokio::task::spawn_blocking(save).await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
     live.wrote_snapshot(written.is_ok());
     if let Err(error) = written {
-        let path = path.display();
+        let path = snapshot.path.display();
         warn!(%path, %error, "the snapshot was not written; the one before it stays");
     }
 }
 
 /// Writes a file beside the one that is there, and then in its place: who is killed leaves the one or the other.
-fn save(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let part = beside(path);
+fn save(snapshot: &Snapshot, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    let (path, part) = (&snapshot.path, snapshot.part());
     let mut options = OpenOptions::new();
     // It holds the secrets of the keys in it: a new file, which is nobody else's and no link.
     options.write(true).create_new(true).mode(0o600);
@@ -81,10 +82,4 @@ fn save(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>)
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
     }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    path.with_file_name(name)
 }

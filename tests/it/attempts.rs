@@ -15,6 +15,26 @@ fn limiter(threshold: u32, window: u64, keys: usize) -> AttemptLimiter {
     AttemptLimiter::new(Policy { threshold, lockout_window: window, max_tracked_keys: keys }).unwrap()
 }
 
+proptest! {
+    /// However many are open at once, and in whatever order they are taken back, so many stand as are left.
+    #[test]
+    fn of_many_at_once_the_rest_stand(
+        order in (1..40_usize).prop_flat_map(|count| Just((0..count).collect::<Vec<_>>()).prop_shuffle()),
+        left in 0..40_usize,
+    ) {
+        let limiter = limiter(100, 1_000, 10);
+        let mut open: Vec<_> = (0..order.len()).map(|now| Some(limiter.reserve("k", at(now as u64)).1)).collect();
+        let cancelled = order.len().saturating_sub(left);
+        for attempt in &order[..cancelled] {
+            limiter.cancel(open[*attempt].take().unwrap(), at(40));
+        }
+        let stand = order.len() - cancelled;
+        prop_assert_eq!(limiter.tracked(), usize::from(stand > 0));
+        let more = (0..100).take_while(|_| limiter.attempt("k", at(41)) == Outcome::Allowed).count();
+        prop_assert_eq!(more, 99 - stand);
+    }
+}
+
 #[test]
 fn bounds() {
     let new = |threshold, window, max_tracked_keys| {

@@ -121,11 +121,14 @@ fn what_serve_cannot_do_it_says() {
     }
 
     // Its snapshot would take the place of the file.
-    let over = format!("token: {{ prefixes: [\"r:\"] }}\nstore: {{ memory: {{ snapshot: {:?} }} }}\n", file);
-    std::fs::write(&file, over).unwrap();
-    let says = ["store.memory.snapshot names this very file", "write another path"];
-    check_failure(&mut tollgate(&serve), 2, &says);
-    check_failure(&mut tollgate(&["check", file.to_str().unwrap()]), 2, &says);
+    let (state, part) = (folder.path().join("state"), folder.path().join("state.part"));
+    for (config, snapshot) in [(&file, &file), (&state, &state), (&part, &state)] {
+        let over = format!("token: {{ prefixes: [\"r:\"] }}\nstore: {{ memory: {{ snapshot: {snapshot:?} }} }}\n");
+        std::fs::write(config, over).unwrap();
+        let says = ["would take the place of this very file", "write another path"];
+        check_failure(&mut tollgate(&["serve", "--config", config.to_str().unwrap()]), 2, &says);
+        check_failure(&mut tollgate(&["check", config.to_str().unwrap()]), 2, &says);
+    }
 
     std::fs::write(&file, "token: { prefixes: [\"r:\"], mising: deny }").unwrap();
     check_failure(&mut tollgate(&serve), 2, &[":1:28", "did you mean `missing`?"]);

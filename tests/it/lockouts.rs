@@ -394,6 +394,13 @@ fn charges_are_made_late() {
         let expected = if number % 3 == 0 { "repeated" } else { "rows charged" };
         assert_eq!(bench.end(reservation, 201), expected, "{number}");
     }
+    // Whatever is told meanwhile, none is charged twice.
+    let told = [3_600, 3_700, 3_800].map(|at| (at, bench.at(at).pass(&json!({}))));
+    for (now, reservation) in &told {
+        assert_eq!(bench.at(*now).end(reservation, 201), "rows charged");
+        let before = told.iter().filter(|(at, _)| at <= now);
+        before.for_each(|(at, told)| assert_eq!(bench.end(told, 201), "repeated", "{at} at {now}"));
+    }
 }
 
 #[test]
@@ -474,6 +481,23 @@ fn attempts_that_the_upstream_confirms() {
     bench.at(60).check(&[(alice.clone(), "account locked 840s")]);
     bench.at(899).check(&[(alice.clone(), "account locked 1s")]);
     bench.at(900).check(&[(alice.clone(), "200")]);
+
+    // Who takes the answers slowly has guessed all the same, also where others took the place of the key; a right one frees nobody
+    // that late.
+    let bench = Bench::new(yaml);
+    let (mut guesses, mut passed): (Vec<String>, u64) = (Vec::new(), 0);
+    for at in (0..10).map(|round| round * 61) {
+        bench.at(at);
+        let told = guesses.drain(..).map(|guess| bench.end(&guess, 401)).collect::<Vec<_>>();
+        assert!(told.iter().all(|told| told.starts_with("account ")), "{told:?}");
+        guesses.extend((0..3).filter_map(|_| bench.ask(&alice).reservation));
+        passed += guesses.len() as u64;
+        ["a", "b"].into_iter().for_each(|user| drop(bench.ask(&login("", user))));
+    }
+    assert_eq!(passed, 3);
+    let late = Bench::new(yaml);
+    let right = late.at(0).pass(&alice);
+    assert_eq!(late.at(61).end(&right, 200), "account late");
 
     // One whose key had to make room meanwhile, or whose window ended, counts once it is known to.
     for kind in ["rolling", "fixed"] {

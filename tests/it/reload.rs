@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::policy::outcomes::Outcome;
-use tollgate::reload::watch::is_whole;
+use tollgate::reload::watch::{is_about, is_whole};
 use tollgate::{Decision, ManualClock, Verdict};
 
 struct Bench {
@@ -283,6 +283,24 @@ fn a_file_is_read_once_it_is_whole() {
         (Modify(ModifyKind::Name(RenameMode::To)), true),
     ] {
         assert_eq!(is_whole(event), expected, "{event:?}");
+    }
+}
+
+/// What others write in the directory is no news of the file, unless that is a link.
+#[test]
+fn neighbours_are_no_news() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("tollgate.yaml"), folder.path().join("link.yaml"));
+    std::fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let event = |name: &str| notify::Event::new(notify::EventKind::Other).add_path(folder.path().join(name));
+    for (event, of_file, of_link) in [
+        (event("tollgate.yaml"), true, true),
+        (event("state"), false, true),
+        (event("link.yaml"), false, true),
+        (notify::Event::new(notify::EventKind::Other), true, true),
+    ] {
+        assert_eq!((is_about(&event, &file), is_about(&event, &link)), (of_file, of_link), "{event:?}");
     }
 }
 

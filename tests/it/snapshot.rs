@@ -213,6 +213,12 @@ fn what_means_nothing_is_left_out() {
     let second = first.next(&fewer, START);
     let counts = second.engine.limit_counts().next().unwrap().1;
     assert_eq!((counts.live, counts.forgiven, counts.refused), (1, 1, 0));
+    // Of attempts in flight nobody tells any more.
+    let long = RULES.replace("threshold: 2, window: 1m, count", "threshold: 2, window: 1h, count");
+    let (first_of_two, delete) = (Process::start(&long, START), json!({ "peer": "192.0.2.1", "method": "DELETE" }));
+    let asked = [(); 3].map(|()| first_of_two.ask(&delete));
+    assert_eq!(asked, ["200 []", "200 []", "waits locked 60s"]);
+    assert_eq!(first_of_two.next(&long, START).ask(&delete), "waits locked 3600s");
     // A lockout is not given up for keys that were used since.
     let post = |peer: &str| json!({ "peer": peer, "method": "POST" });
     (0..3).for_each(|_| assert_eq!(first.ask(&post("192.0.2.9")), "200 []"));

@@ -77,6 +77,8 @@ fn what_was_decided_is_counted() {
     let mut connection = Http2::connect(mesh.tollgate.address());
     let reply = connection.send(grpc(CHECK), framed(b"no CheckRequest"));
     assert_eq!(reply.field("grpc-status"), Some("3"), "InvalidArgument");
+    let reply = connection.send(grpc(CHECK), framed(&vec![0; 2 << 20]));
+    assert_eq!(reply.field("grpc-status"), Some("11"), "OutOfRange: it is too large");
     let text = scrape(&mesh.tollgate);
     let decisions = |verdict: &str, reason: &str, limit: &str| {
         value(
@@ -96,7 +98,7 @@ fn what_was_decided_is_counted() {
         ("tollgate_identity_failures_total{kind=\"missing\"}", 1.0),
         ("tollgate_identity_failures_total{kind=\"malformed\"}", 2.0),
         ("tollgate_identity_failures_total{kind=\"expired\"}", 0.0),
-        ("tollgate_check_errors_total{kind=\"unreadable\"}", 1.0),
+        ("tollgate_check_errors_total{kind=\"unreadable\"}", 2.0),
         ("tollgate_check_errors_total{kind=\"panic\"}", 0.0),
         ("tollgate_capability_warnings_total", 1.0),
         ("tollgate_lockouts_engaged_total{lockout=\"bad-tokens\"}", 1.0),
@@ -152,7 +154,12 @@ fn what_was_decided_is_counted() {
 
 #[test]
 fn health_over_http() {
-    let mut mesh = Mesh::start(&with_metrics("shutdown: { delay: 3s }\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let rules = format!("shutdown: {{ delay: 3s }}\nstore: {{ memory: {{ snapshot: {state:?}, interval: 1h }} }}\n");
+    let mut mesh = Mesh::start(&with_metrics(&rules));
+    // A snapshot that never comes grows old as well.
+    assert!(value(&scrape(&mesh.tollgate), "tollgate_snapshot_timestamp_seconds") > 1e9);
     assert_eq!(get(&mesh.tollgate, "/livez"), (200, "ok\n".into()));
     assert_eq!(get(&mesh.tollgate, "/readyz"), (200, "ok\n".into()));
     assert_eq!(get(&mesh.tollgate, "/"), (404, "here are /metrics, /livez and /readyz\n".into()));
