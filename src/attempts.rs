@@ -50,7 +50,7 @@ pub struct Policy {
     /// How long a key stays locked, and how long after its last attempt one that is not locked starts from zero; at least
     /// a nanosecond.
     pub lockout_window: Duration,
-    /// The most keys that are known, at least 1 and less than 2^32 - 1; each takes about 170 bytes. Beyond, a new key takes
+    /// The most keys that are known, at least 1 and less than 2^32 - 1; each takes about 180 bytes. Beyond, a new key takes
     /// the place of the one that was used least recently and is not locked, which starts from zero then. A lockout is never
     /// given up: where every key is locked, new ones are denied. Memory stays at its peak for as long as the limiter lives.
     pub max_tracked_keys: usize,

@@ -151,7 +151,7 @@ fn check_numbers(lockout: &mut Section<'_, '_>, threshold: u64, max_keys: u64) -
     }
     if max_keys > MOST_KEYS {
         let cause = format!("a lockout knows at most {MOST_KEYS} keys, and this is {max_keys}");
-        return lockout.clash(&["max_keys"], cause, "write fewer: each key takes about 170 bytes");
+        return lockout.clash(&["max_keys"], cause, "write fewer: each key takes about 180 bytes");
     }
     Some(())
 }

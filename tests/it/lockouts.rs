@@ -496,8 +496,8 @@ fn attempts_that_the_upstream_confirms() {
     }
     assert_eq!(passed, 3);
     let late = Bench::new(yaml);
-    let right = late.at(0).pass(&alice);
-    assert_eq!(late.at(61).end(&right, 200), "account late");
+    let [right, none] = [late.at(0).pass(&alice), late.pass(&alice)];
+    assert_eq!([late.at(61).end(&right, 200), late.end(&none, 404)], ["account late", "account late"]);
 
     // One whose key had to make room meanwhile, or whose window ended, counts once it is known to.
     for kind in ["rolling", "fixed"] {
