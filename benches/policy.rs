@@ -25,6 +25,7 @@ use tollgate::token::Identity;
 const ROUNDS: usize = 31;
 const DECISIONS: usize = 50_000;
 const MANY: usize = 10_000;
+const CALLERS: usize = 1_000_000;
 
 /// As in `tests/it/policy.rs`, with a ceiling that no round reaches.
 const NINE: &str = "
@@ -206,11 +207,8 @@ fn load() {
 #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn snapshot() {
     let (first, request) = (engine(""), request());
-    let mut identity = first.token().identify(&request);
-    for caller in 0..1_000_000 {
-        if let Identity::Caller(of) = &mut identity {
-            of.principal = format!("caller-{caller}").into();
-        }
+    for caller in 0..CALLERS {
+        let identity = of_caller(first.token().identify(&request), caller);
         assert!(first.check(&request, &identity).is_allowed());
     }
     beside_a_snapshot(&first);
@@ -227,7 +225,15 @@ fn snapshot() {
     );
 }
 
-/// Decisions while a million callers are written by another thread, and while that hashes as many bytes of its own.
+/// The same identity, of another caller.
+fn of_caller(mut identity: Identity<'_>, caller: usize) -> Identity<'_> {
+    if let Identity::Caller(of) = &mut identity {
+        of.principal = format!("caller-{caller}").into();
+    }
+    identity
+}
+
+/// Decisions of all callers while these are written by another thread, and while that hashes bytes of its own.
 fn beside_a_snapshot(engine: &Engine) {
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..10 {
@@ -242,7 +248,7 @@ fn beside_a_snapshot(engine: &Engine) {
                     }
                 }
             });
-            times[round % 2].extend((0..DECISIONS * 4).map(|_| one(engine)));
+            times[round % 2].extend((0..DECISIONS * 4).map(|number| one(engine, number * 7919 % CALLERS)));
             stop.store(true, Ordering::Relaxed);
         });
     }
@@ -259,11 +265,11 @@ fn beside_a_snapshot(engine: &Engine) {
     }
 }
 
-/// How long a decision takes, in nanoseconds.
+/// How long a decision about a caller takes, in nanoseconds.
 #[allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn one(engine: &Engine) -> f64 {
+fn one(engine: &Engine, caller: usize) -> f64 {
     let request = request();
-    let identity = engine.token().identify(&request);
+    let identity = of_caller(engine.token().identify(&request), caller);
     let start = Instant::now();
     black_box(engine.check(black_box(&request), &identity).is_allowed());
     start.elapsed().as_nanos() as f64

@@ -1,6 +1,6 @@
 //! `cargo bench --bench soak -- SECONDS`: thousands of Checks a second by callers that come and go, each an attempt at a lockout
-//! whose outcome is waited for, while the configuration is reloaded (other rates, rules and lockouts), snapshots are written and
-//! metrics are scraped every second.
+//! whose outcome is told, while the configuration is reloaded (other rates, rules and lockouts), snapshots are written and metrics
+//! are scraped every second. Every other caller's attempts are taken back; the others are locked by their last.
 //!
 //! Every answer is held against what it must be: of a caller with `5/10s`, the first five calls at once go on and the sixth
 //! does not. Beside each call a plain tonic server gets one of the same size, and the ratio is that of the same seconds.
@@ -18,6 +18,8 @@ mod load;
 #[path = "wire/message.rs"]
 #[allow(dead_code, reason = "the soak makes its own messages")]
 mod message;
+#[path = "soak/outcomes.rs"]
+mod outcomes;
 #[path = "wire/plain.rs"]
 mod plain;
 #[path = "wire/server.rs"]
@@ -92,13 +94,13 @@ fn config(folder: &Path, metrics: SocketAddr, turn: u64) -> String {
     let state = folder.join("state");
     let turn = (turn % 2) as usize;
     let (principal, level) = [("plain", "info"), ("hash", "error")][turn];
-    let (rate, rule, window) = [(1_000_000, "deny: closed", "1m"), (900_000, "ceiling: [1/1m]", "2m")][turn];
+    let (rate, rule, window) = [(1_000_000, "deny: closed", "20s"), (900_000, "ceiling: [1/1m]", "30s")][turn];
     format!(
         "listen: {{ grpc: \"127.0.0.1:0\", metrics: {metrics}, max_connection_age: off }}\n\
          token: {{ prefixes: [\"r:\"] }}\n\
          callers: {{ window_bounds: {{ min: 1s, max: 24h }}, rules: [{{ when: {{ principal: mallory }}, {rule} }}] }}\n\
          limits: [{{ name: all, key: [], rate: {rate}/1s }}]\n\
-         lockouts: [{{ name: tries, key: principal, threshold: 100, window: {window}, max_keys: 10000, outcome: {{ cancel: [503] }} }}]\n\
+         lockouts: [{{ name: tries, key: principal, threshold: {CALLS}, window: {window}, max_keys: 200000, outcome: {{ cancel: [503] }} }}]\n\
          store: {{ memory: {{ snapshot: {state:?}, interval: 1s }} }}\n\
          log: {{ level: {level}, principal: {principal} }}\n"
     )
@@ -124,6 +126,12 @@ fn disturb(folder: &Path, metrics: SocketAddr, process: u32, end: Instant) -> Ve
         assert_eq!(value("tollgate_config_reloads_total{result=\"refused\"}"), 0);
         assert_eq!(value("tollgate_snapshots_total{result=\"failed\"}"), 0);
         assert!(value("tollgate_snapshots_total{result=\"written\"}") + 5 > turn / 2, "snapshots are missing");
+        assert_eq!(value("tollgate_check_errors_total{kind=\"panic\"}"), 0);
+        let told = ["counted", "cancelled"].map(|kind| value(&format!("tollgate_outcomes_total{{result=\"{kind}\"}}")));
+        assert!(
+            told.iter().sum::<u64>() + 100 >= value("tollgate_reservations_total"),
+            "outcomes are missing: {told:?}"
+        );
         memory.push(resident(process));
         lines.push(scrape.body.lines().count());
     }
@@ -147,14 +155,18 @@ async fn call_until(
 ) -> [Vec<u32>; 2] {
     let mut times = [Vec::new(), Vec::new()];
     let mut pace = tokio::time::interval(PACE);
+    let mut log = outcomes::Log::open(&mut ours).await;
     while Instant::now() < end {
-        let message = request(callers.fetch_add(1, Relaxed));
-        let start = Instant::now();
+        let caller = callers.fetch_add(1, Relaxed);
+        let (message, start) = (request(caller), Instant::now());
         for call in 0..=CALLS {
             pace.tick().await;
             let answer = timed(&mut ours, &message, &mut times[0]).await;
             timed(&mut theirs, &message, &mut times[1]).await;
             let is_allowed = is_allowed(&answer);
+            if let Some(reservation) = outcomes::reservation(&answer) {
+                log.tell(reservation, if caller.is_multiple_of(2) { 503 } else { 200 }).await;
+            }
             // Where the machine was away for as long as a unit takes to come back, either is right.
             let is_told = call < CALLS || start.elapsed() < INTERVAL;
             assert!(!is_told || is_allowed == (call < CALLS), "call {call} of a caller: {is_allowed}");
@@ -191,7 +203,12 @@ fn request(caller: u64) -> Bytes {
         ..Metadata::default()
     };
     let attributes = AttributeContext { metadata_context: Some(metadata), ..AttributeContext::default() };
-    let message = CheckRequest { attributes: Some(attributes) }.encode_to_vec();
+    framed(&CheckRequest { attributes: Some(attributes) })
+}
+
+/// A gRPC message: not compressed, its length, itself.
+fn framed(message: &impl Message) -> Bytes {
+    let message = message.encode_to_vec();
     let mut framed = vec![0];
     framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
     framed.extend_from_slice(&message);

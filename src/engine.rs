@@ -102,11 +102,6 @@ impl Engine {
         self.outcomes.reservations.made()
     }
 
-    /// Those of them whose outcomes were told in time.
-    pub fn settled_reservations(&self) -> u64 {
-        self.outcomes.reservations.opened()
-    }
-
     /// What became of outcomes.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcomes.counts

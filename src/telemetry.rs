@@ -19,7 +19,7 @@ use crate::store::key::KeySpace;
 use crate::time::Now;
 use crate::token::{Identity, TokenRules};
 use gate::Gate;
-use metrics::{CheckError, Metrics};
+use metrics::Metrics;
 use std::sync::Arc;
 use tracing::{debug, info, warn};
 
@@ -130,7 +130,6 @@ impl Telemetry {
 
     /// Reports a CheckRequest that cannot be read.
     pub fn unreadable(&self, error: &dyn std::fmt::Display, now: Now) {
-        self.metrics().failed(CheckError::Unreadable);
         if let Some(left_out) = self.kept.gate.pass("unreadable", self.refusals, now) {
             let left_out = (left_out > 0).then_some(left_out);
             warn!(%error, left_out, "a CheckRequest cannot be read");

@@ -29,7 +29,7 @@ pub fn failure(error: ConfigError) -> Failure {
     let (code, hint) = match &error {
         ConfigError::Unreadable { .. } => (1, Some("check the path and its permissions, or name another file".into())),
         ConfigError::TooLarge { .. } => (2, Some("name the configuration file, or split the deployment in two".into())),
-        ConfigError::Overwritten { .. } => (2, None),
+        ConfigError::Overwritten { .. } => (2, Some("write another path, such as `/var/lib/tollgate/state`".into())),
         ConfigError::Mistakes(mistakes) => {
             show(mistakes);
             return Failure { code: 2, message: mistakes.summary(), hint: None };

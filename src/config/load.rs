@@ -29,7 +29,7 @@ pub enum ConfigError {
         path: PathBuf,
     },
     /// Its snapshot would take its place.
-    #[error("{}: a snapshot (store.memory.snapshot, and `.part`) would take the place of this very file: write another path", path.display())]
+    #[error("{}: a snapshot (store.memory.snapshot, and `.part`) would take the place of this very file", path.display())]
     Overwritten {
         /// Its path.
         path: PathBuf,
@@ -44,7 +44,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if it cannot be read, is larger than [`SIZE_LIMIT`] or has mistakes in it.
+    /// [`ConfigError`] if it cannot be read, is larger than [`SIZE_LIMIT`], has mistakes in it or names itself as the snapshot.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::from_bytes(path, &read(path)?)
     }
@@ -72,7 +72,7 @@ impl Config {
 /// Whether two paths name one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
-    whole(one).is_some() && whole(one) == whole(other)
+    whole(one).is_some_and(|one| whole(other) == Some(one))
 }
 
 /// The content of the configuration file `path`.

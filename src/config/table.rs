@@ -234,7 +234,7 @@ fn outcome_timeout(file: &mut Section<'_, '_>) -> Option<Duration> {
         ("no outcome is told in so short a time", "write at least `1s`; a minute is usual")
     } else if timeout > LONGEST_OUTCOME {
         (
-            "outcomes that were told are remembered for as long, and an hour is the most",
+            "an hour is the most that an outcome may be waited for",
             "write a shorter time; Envoy tells within milliseconds of the end",
         )
     } else {

@@ -1,5 +1,6 @@
 //! The limits with their tables: what they charge a request, at entry, with the caller's rates, and by its outcome.
 
+use super::outcomes::Settled;
 use super::snapshot::fingerprint;
 use crate::decision::Verdict;
 use crate::policy::facts::Facts;
@@ -122,16 +123,20 @@ impl Limits {
 
     /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance
     /// does not hold becomes a debt.
-    pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, now: Moment) -> Option<bool> {
+    pub fn owe(&self, name: &str, owed: &Owed, outcome: &Outcome<'_>, now: Moment) -> Settled {
         let is_same = |built: &&Built| *built.limit.name == *name && built.table.lock_place() == owed.table;
-        let built = self.limits.iter().find(is_same)?;
-        let ChargeAt::Outcome(charged) = &built.limit.charge else { return None };
+        let Some(built) = self.limits.iter().find(is_same) else { return Settled::Gone };
+        let ChargeAt::Outcome(charged) = &built.limit.charge else { return Settled::Gone };
         if !charged.iter().any(|matcher| matcher.matches(outcome)) {
-            return Some(false);
+            return Settled::Uncharged;
         }
         let place = built.table.place(owed.key, || owed.wider, now);
+        if !place.is_room() {
+            return Settled::Unpaid;
+        }
         let level = built.table.meter.take(place.level, now, owed.cost);
-        place.is_room().then(|| place.put(level, now)).map(|()| true)
+        place.put(level, now);
+        Settled::Charged
     }
 
     /// Drops allowances that are full.

@@ -1,11 +1,12 @@
 //! The lockouts with their tables: attempts that are counted, and what outcomes do to them.
 
 use super::limits::Bill;
+use super::outcomes::{Ended, Settled};
 use super::snapshot::fingerprint;
 use crate::decision::{Engaged, Taken, Verdict};
 use crate::policy::facts::Facts;
 use crate::policy::lockouts::{self, Lockout};
-use crate::policy::outcomes::{Effect, Outcome};
+use crate::policy::outcomes::Effect;
 use crate::policy::{Mode, Policy, scope};
 use crate::store::group::{self, Attempt, Group, Struck};
 use crate::store::key::KeySpace;
@@ -95,36 +96,25 @@ impl Lockouts {
         engaged.map(|(number, strike)| self.lockouts[*number].engaged(*strike, now())).collect()
     }
 
-    /// Does to an attempt at the lockout `name` what `outcome` asks for; `None` if there is nothing to do it to. A lockout
-    /// that is engaged so comes with it.
-    pub fn settle(
-        &self,
-        name: &str,
-        strike: Strike,
-        outcome: &Outcome<'_>,
-        is_grpc: bool,
-        now: Moment,
-    ) -> Option<(Effect, Option<Engaged>)> {
-        let built = self.lockouts.iter().find(|built| *built.lockout.name == *name)?;
-        let span = built.window.span(now);
-        let effect = built.lockout.effect(outcome, is_grpc);
+    /// Does to an attempt at the lockout `name` what its end asks for, and says what that was. A lockout that is engaged so comes
+    /// with it. What is told late makes a provisional attempt count, and changes nothing else.
+    pub fn settle(&self, name: &str, strike: Strike, ended: &Ended<'_, '_>, now: Moment) -> (Settled, Option<Engaged>) {
+        let Some(built) = self.lockouts.iter().find(|built| *built.lockout.name == *name) else {
+            return (Settled::Gone, None);
+        };
+        let (span, effect) = (built.window.span(now), built.lockout.effect(ended.outcome, ended.is_grpc));
         let change = match effect {
-            Effect::Reset => built.table.reset_by(strike, span),
-            Effect::Cancel => built.table.cancel(strike, span),
             Effect::Count if strike.provisional => built.table.confirm(strike, span),
+            _ if ended.is_late => return (Settled::Late, None),
             Effect::Count => Change::Done,
+            Effect::Cancel => built.table.cancel(strike, span),
+            Effect::Reset => built.table.reset_by(strike, span),
         };
         match change {
-            Change::Gone => None,
-            Change::Done => Some((effect, None)),
-            Change::Engaged => Some((effect, Some(built.engaged(strike, now)))),
+            Change::Gone => (Settled::Gone, None),
+            Change::Done => (effect.into(), None),
+            Change::Engaged => (effect.into(), Some(built.engaged(strike, now))),
         }
-    }
-
-    /// Whether an attempt counts by an outcome that is told late, which frees nobody.
-    pub fn counts_late(&self, name: &str, strike: Strike, outcome: &Outcome<'_>, is_grpc: bool) -> bool {
-        let built = self.lockouts.iter().find(|built| *built.lockout.name == *name);
-        strike.provisional && built.is_some_and(|built| built.lockout.effect(outcome, is_grpc) == Effect::Count)
     }
 
     pub(super) fn built(&self) -> &[Built] {

@@ -22,6 +22,8 @@ pub enum Settled {
     Uncharged,
     /// There was nothing left to change: the key was forgotten meanwhile, or found no room, or the rule is gone.
     Gone,
+    /// A limit that refuses keys without room has none to charge by now.
+    Unpaid,
     /// It was told before.
     Repeated,
     /// It came after the time for it.
@@ -38,13 +40,14 @@ pub enum Settled {
 
 impl Settled {
     /// All kinds, in order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Counted,
         Self::Cancelled,
         Self::Reset,
         Self::Charged,
         Self::Uncharged,
         Self::Gone,
+        Self::Unpaid,
         Self::Repeated,
         Self::Late,
         Self::Foreign,
@@ -85,6 +88,7 @@ impl Settled {
             Self::Charged => "charged",
             Self::Uncharged => "uncharged",
             Self::Gone => "gone",
+            Self::Unpaid => "unpaid",
             Self::Repeated => "repeated",
             Self::Late => "late",
             Self::Foreign => "foreign",
@@ -112,18 +116,39 @@ pub struct Settlement {
     pub engaged: Vec<Engaged>,
 }
 
+/// How a request that a rule waited for ended.
+pub(super) struct Ended<'e, 'o> {
+    pub outcome: &'e Outcome<'o>,
+    /// Whether it may be a gRPC call.
+    pub is_grpc: bool,
+    /// Whether it is told after its time: then it frees nobody.
+    pub is_late: bool,
+}
+
 /// Outcomes since the start, by what became of them.
 #[derive(Debug, Default)]
-pub struct OutcomeCounts([AtomicU64; Settled::ALL.len()]);
+pub struct OutcomeCounts {
+    settled: [AtomicU64; Settled::ALL.len()],
+    in_time: AtomicU64,
+}
 
 impl OutcomeCounts {
     pub(super) fn note(&self, settled: Settled) {
-        self.0[settled as usize].fetch_add(1, Relaxed);
+        self.settled[settled as usize].fetch_add(1, Relaxed);
+    }
+
+    fn note_in_time(&self) {
+        self.in_time.fetch_add(1, Relaxed);
+    }
+
+    /// Reservations whose outcome was told in time.
+    pub fn in_time(&self) -> u64 {
+        self.in_time.load(Relaxed)
     }
 
     /// The count of a kind.
     pub fn of(&self, settled: Settled) -> u64 {
-        self.0[settled as usize].load(Relaxed)
+        self.settled[settled as usize].load(Relaxed)
     }
 
     /// The counts, by kind.
@@ -139,28 +164,22 @@ impl Engine {
             Ok(opened) => opened,
             Err(refused) => return self.not_settled(refused.into()),
         };
-        let (is_grpc, is_late) = (opened.is_grpc, opened.is_late(self.now()));
         let (now, mut settlement) = (self.moment(), Settlement::default());
+        let ended = Ended { outcome, is_grpc: opened.is_grpc, is_late: opened.is_late(now) };
         for (rule, hold) in opened.holds {
             let settled = match hold {
-                Hold::Attempt(strike) if is_late && !self.lockouts.counts_late(&rule, strike, outcome, is_grpc) => {
-                    Settled::Late
+                Hold::Attempt(strike) => {
+                    let (settled, engaged) = self.lockouts.settle(&rule, strike, &ended, now);
+                    settlement.engaged.extend(engaged);
+                    settled
                 }
-                Hold::Attempt(strike) => match self.lockouts.settle(&rule, strike, outcome, is_grpc, now) {
-                    None => Settled::Gone,
-                    Some((effect, engaged)) => {
-                        settlement.engaged.extend(engaged);
-                        effect.into()
-                    }
-                },
-                Hold::Charge(owed) => match self.limits.owe(&rule, &owed, outcome, now) {
-                    None => Settled::Gone,
-                    Some(true) => Settled::Charged,
-                    Some(false) => Settled::Uncharged,
-                },
+                Hold::Charge(owed) => self.limits.owe(&rule, &owed, outcome, now),
             };
             self.outcomes.counts.note(settled);
             settlement.rules.push((rule, settled));
+        }
+        if !ended.is_late {
+            self.outcomes.counts.note_in_time();
         }
         settlement
     }

@@ -5,6 +5,7 @@
 //! is known for as long as a reservation lives, so that none counts twice.
 
 use super::limits::Owed;
+use crate::store::meter::Moment;
 use crate::store::strikes::Strike;
 use crate::store::written::{Rest, put};
 use crate::time::Now;
@@ -29,14 +30,13 @@ pub struct Reservations {
     instance: [u8; 8],
     secret: hmac::Key,
     next: AtomicU64,
-    opened: AtomicU64,
     /// The longest time that one was good for, in nanoseconds.
     longest: AtomicU64,
     told: Mutex<Told>,
 }
 
-/// How long after its time an outcome still charges, and makes a provisional attempt count, in nanoseconds: nobody gets that off by
-/// taking the answer slowly, since Envoy tells of an answer once it is whole.
+/// How long after its time an outcome still charges, and makes a provisional attempt count, in nanoseconds: it takes an
+/// answer as slow as that to get off, since Envoy tells of an answer once it is whole.
 const OVERTIME: u64 = 60 * 60 * 1_000_000_000;
 
 /// What some rules wait for.
@@ -94,14 +94,7 @@ impl Default for Reservations {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut instance = [0; 8];
         instance.copy_from_slice(&hmac::sign(&secret, b"instance").as_ref()[..8]);
-        Self {
-            instance,
-            secret,
-            next: AtomicU64::new(0),
-            opened: AtomicU64::new(0),
-            longest: AtomicU64::new(0),
-            told: Mutex::default(),
-        }
+        Self { instance, secret, next: AtomicU64::new(0), longest: AtomicU64::new(0), told: Mutex::default() }
     }
 }
 
@@ -125,11 +118,6 @@ impl Reservations {
         self.next.load(Relaxed)
     }
 
-    /// How many of them were read.
-    pub(crate) fn opened(&self) -> u64 {
-        self.opened.load(Relaxed)
-    }
-
     /// Reads the text of a reservation whose outcome is told at `now`. It can be read once.
     ///
     /// # Errors
@@ -151,7 +139,6 @@ impl Reservations {
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.add(reservation.number, now, self.longest.load(Relaxed)) {
-            self.opened.fetch_add(1, Relaxed);
             Ok(reservation)
         } else {
             Err(Refused::Repeated)
@@ -194,8 +181,8 @@ impl Numbers {
 
 impl Reservation {
     /// Whether the time is over in which an outcome takes back attempts.
-    pub(crate) fn is_late(&self, now: Now) -> bool {
-        now.nanos() > self.until
+    pub(crate) fn is_late(&self, now: Moment) -> bool {
+        now.monotonic > self.until
     }
 
     fn overtime(&self) -> u64 {

@@ -6,7 +6,7 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tracing::warn;
 /// How often the file is looked at, whatever the directory says: some file systems say nothing.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How many looks a file is left alone that somebody has begun to write: some file systems never say that it is closed.
+/// How many looks a file is left alone after a piece of it was written: some file systems never say that it is closed.
 const LEFT_ALONE: u32 = 6;
 
 /// How long a file has to stay as it is, so that none is read that is still being written: where somebody says that it is
@@ -29,10 +29,7 @@ pub struct Watch {
     hangup: Signal,
     events: mpsc::Receiver<()>,
     look: Interval,
-    /// Whether somebody has begun to write the file, and not closed it.
-    is_open: Arc<AtomicBool>,
-    /// Looks since then.
-    left_alone: u32,
+    writing: Arc<Writing>,
     /// Whether it was said that the file cannot be read.
     is_missed: bool,
     _watcher: Option<RecommendedWatcher>,
@@ -44,55 +41,69 @@ impl Watch {
     /// at every `hangup`.
     pub fn start(path: &Path, hangup: Signal) -> Self {
         let (sender, events) = mpsc::channel(1);
-        let is_open = Arc::<AtomicBool>::default();
-        let watcher = watch(path, sender, Arc::clone(&is_open)).map_err(|error| {
+        let writing = Arc::<Writing>::default();
+        let watcher = watch(path, sender, Arc::clone(&writing)).map_err(|error| {
             let hint = "changes are seen within 10 seconds, or at SIGHUP";
             warn!(%error, hint, "the directory of the configuration cannot be watched");
         });
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { hangup, events, look, is_open, left_alone: 0, is_missed: false, _watcher: watcher.ok() }
+        Self { hangup, events, look, writing, is_missed: false, _watcher: watcher.ok() }
     }
 
     /// Waits until there is news of `source`.
     pub async fn look(&mut self, source: &Source) -> Seen {
         loop {
-            let cause = tokio::select! {
-                _ = self.hangup.recv() => Cause::Signal,
-                _ = self.events.recv() => Cause::Directory,
-                _ = self.look.tick() => Cause::Time,
-            };
-            if cause == Cause::Time && self.is_being_written() {
-                continue;
-            }
-            let was_missed = self.is_missed;
+            let cause = self.cause().await;
             let settle = if cause == Cause::Time { SETTLE_UNTOLD } else { SETTLE };
-            match (settled(source, settle).await, cause) {
-                (Ok(Some(bytes)), _) => {
-                    self.is_missed = false;
-                    return Seen::Changed(bytes);
-                }
-                (Ok(None), cause) if was_missed || cause == Cause::Signal => {
-                    self.is_missed = false;
-                    return Seen::Same;
-                }
-                // It is gone while it is replaced; where it stays away, that is said once, and to whoever asks.
-                (Err(error), cause) if cause == Cause::Signal || cause == Cause::Time && !was_missed => {
-                    self.is_missed = true;
-                    return Seen::Unreadable(error);
-                }
-                (Ok(None) | Err(_), _) => {}
+            let found = settled(source, settle).await;
+            if let Some(news) = self.news(found, cause) {
+                self.is_missed = matches!(news, Seen::Unreadable(_));
+                return news;
             }
+        }
+    }
+
+    /// Waits for a cause to look at the file.
+    async fn cause(&mut self) -> Cause {
+        loop {
+            tokio::select! {
+                _ = self.hangup.recv() => return Cause::Signal,
+                _ = self.events.recv() => return Cause::Directory,
+                _ = self.look.tick() => if !self.writing.is_left_alone() { return Cause::Time },
+            }
+        }
+    }
+
+    /// What is news of what was found: to whoever asks, all is.
+    fn news(&self, found: Result<Option<Vec<u8>>, ConfigError>, cause: Cause) -> Option<Seen> {
+        let is_asked = cause == Cause::Signal;
+        match found {
+            Ok(Some(bytes)) => Some(Seen::Changed(bytes)),
+            Ok(None) => (is_asked || self.is_missed).then_some(Seen::Same),
+            // It is gone while it is replaced; where it stays away, that is said once.
+            Err(error) => (is_asked || cause == Cause::Time && !self.is_missed).then_some(Seen::Unreadable(error)),
         }
     }
 }
 
-impl Watch {
-    /// Whether to leave the file alone this time, since somebody is writing it.
-    fn is_being_written(&mut self) -> bool {
-        let is_open = self.is_open.load(Relaxed);
-        self.left_alone = if is_open { self.left_alone + 1 } else { 0 };
-        is_open && self.left_alone <= LEFT_ALONE
+/// For how many looks the file is left alone, since somebody is writing it.
+#[derive(Default)]
+pub struct Writing(AtomicU32);
+
+impl Writing {
+    /// Notes an event of the file: a piece of it was written, or it is whole or gone. Whoever reads it meanwhile changes nothing.
+    pub fn note(&self, kind: EventKind) {
+        match kind {
+            EventKind::Modify(ModifyKind::Data(_)) => self.0.store(LEFT_ALONE, Relaxed),
+            kind if is_whole(kind) || kind.is_remove() => self.0.store(0, Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Whether this look leaves it alone.
+    pub fn is_left_alone(&self) -> bool {
+        self.0.fetch_update(Relaxed, Relaxed, |looks| looks.checked_sub(1)).is_ok()
     }
 }
 
@@ -127,14 +138,14 @@ async fn settled(source: &Source, settle: Duration) -> Result<Option<Vec<u8>>, C
     }
 }
 
-fn watch(path: &Path, sender: mpsc::Sender<()>, is_open: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
+fn watch(path: &Path, sender: mpsc::Sender<()>, writing: Arc<Writing>) -> notify::Result<RecommendedWatcher> {
     let file = path.to_owned();
     let tell = move |event: notify::Result<Event>| {
         let Ok(event) = event else { return };
         if !is_about(&event, &file) {
             return;
         }
-        is_open.store(matches!(event.kind, EventKind::Modify(ModifyKind::Data(_))), Relaxed);
+        writing.note(event.kind);
         if is_whole(event.kind) {
             // One word that waits is enough: the file is read after it.
             let _ = sender.try_send(());

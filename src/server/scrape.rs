@@ -133,7 +133,7 @@ fn of_outcomes(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error
         engine.reservations(),
     )?;
     let help = "Those of them whose outcome was told in time";
-    writer.counter("tollgate_reservations_settled", help, engine.settled_reservations())?;
+    writer.counter("tollgate_reservations_settled", help, engine.outcome_counts().in_time())?;
     let counted = engine.policy().counts.read();
     writer.counter(
         "tollgate_missing_costs",

@@ -30,8 +30,9 @@ const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLog
 /// The largest CheckRequest, in bytes. Envoy's are 0.3 to 42 kB; what is read of one takes many times its size.
 const LARGEST: usize = 1024 * 1024;
 
-/// What a Check is answered that met a bug.
-const BUG: &str = "the check failed";
+/// What a Check is answered that met a bug, and one that is no CheckRequest.
+const BUG: Code = Code::Unknown;
+const UNREADABLE: Code = Code::InvalidArgument;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -118,7 +119,7 @@ impl Service<http::Request<Body>> for Services {
                 Box::pin(async move {
                     let live = Arc::clone(&check.0);
                     let answered = grpc().unary(check, request).await;
-                    report_unframed(&live, answered.headers());
+                    report_error(&live, answered.headers());
                     drop(flight);
                     Ok(answered)
                 })
@@ -140,11 +141,13 @@ impl Service<http::Request<Body>> for Services {
     }
 }
 
-/// Reports a Check that did not get as far as [`Check`]: too large, or cut off.
-fn report_unframed(live: &Live, headers: &http::HeaderMap) {
-    let is_reported = |status: &Status| status.code() == Code::InvalidArgument || status.message() == BUG;
-    if let Some(status) = Status::from_header_map(headers).filter(|status| !is_reported(status)) {
-        let judge = live.load();
+/// Counts a Check without an answer. One that did not get as far as [`Check`], too large or cut off, is reported here.
+fn report_error(live: &Live, headers: &http::HeaderMap) {
+    let Some(status) = Status::from_header_map(headers) else { return };
+    let (judge, code) = (live.load(), status.code());
+    let kind = if code == BUG { CheckError::Panic } else { CheckError::Unreadable };
+    judge.telemetry.metrics().failed(kind);
+    if code != BUG && code != UNREADABLE {
         judge.telemetry.unreadable(&status.message(), judge.engine.now());
     }
 }
@@ -169,11 +172,8 @@ impl UnaryService<Bytes> for Check {
         }));
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),
-            Ok(Err(unreadable)) => Err(Status::invalid_argument(unreadable.to_string())),
-            Err(_) => {
-                self.0.load().telemetry.metrics().failed(CheckError::Panic);
-                Err(Status::internal(BUG))
-            }
+            Ok(Err(unreadable)) => Err(Status::new(UNREADABLE, unreadable.to_string())),
+            Err(_) => Err(Status::new(BUG, "the check failed")),
         })
     }
 }

@@ -232,7 +232,7 @@ impl StrikeTable {
         }
     }
 
-    /// Takes back a strike, unless that was done before.
+    /// Takes back a strike: one of those with its end, if there is any.
     fn take_back(&self, strikes: &mut Strikes, at: u32, strike: Strike) -> bool {
         let queue = strikes.keys.queue(at);
         let entry = strikes.keys.get_mut(at);

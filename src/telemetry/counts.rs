@@ -20,8 +20,15 @@ pub struct Reported {
 }
 
 /// Outcomes that change nothing although they should.
-const LOST: [Settled; 6] =
-    [Settled::Foreign, Settled::Forged, Settled::Late, Settled::Repeated, Settled::Early, Settled::Unreadable];
+const LOST: [Settled; 7] = [
+    Settled::Foreign,
+    Settled::Forged,
+    Settled::Late,
+    Settled::Unpaid,
+    Settled::Repeated,
+    Settled::Early,
+    Settled::Unreadable,
+];
 
 impl Reported {
     /// Reports what `engine` has come through since the last time.
@@ -72,11 +79,11 @@ impl Reported {
     fn outcomes(&mut self, counts: &OutcomeCounts) {
         let now = LOST.map(|settled| counts.of(settled));
         if now != self.outcomes {
-            let [foreign, forged, late, repeated, early, unreadable] = now;
+            let [foreign, forged, late, unpaid, repeated, early, unreadable] = now;
             let hint = "foreign: Envoy tells another Tollgate than it asked, or this one was restarted; late: raise \
                         outcome_timeout, and set buffer_size_bytes: 0; early: log DownstreamEnd alone; forged: nobody \
-                        but Envoy should reach this port";
-            warn!(foreign, forged, late, repeated, early, unreadable, hint, "outcomes changed nothing");
+                        but Envoy should reach this port; unpaid: raise max_keys of the limit";
+            warn!(foreign, forged, late, unpaid, repeated, early, unreadable, hint, "outcomes changed nothing");
             self.outcomes = now;
         }
     }

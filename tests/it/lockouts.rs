@@ -385,6 +385,14 @@ fn charges_are_made_late() {
     assert_eq!(bench.at(3_660).end(&reservations[1], 201), "login late, rows charged");
     assert_eq!(bench.end(&reservations[0], 201), "repeated", "an hour later as well");
     assert_eq!(bench.at(3_661).end(&reservations[2], 201), "late");
+    assert_eq!(bench.engine.outcome_counts().in_time(), 0);
+    // One that has no room for its key by then.
+    let full = Bench::new(
+        "limits: [{ name: rows, key: client.network, rate: 9/1h, max_keys: 1, when_full: refuse, charge: { outcome: [201] } }]",
+    );
+    let open = ["192.0.2.1", "192.0.2.2"].map(|peer| full.at(0).pass(&json!({ "peer": peer })));
+    assert_eq!(open.each_ref().map(|reservation| full.end(reservation, 201)), ["rows charged", "rows unpaid"]);
+    assert_eq!(full.engine.outcome_counts().in_time(), 2);
     // It is known for as long as it could be charged, however many there were.
     let bench = Bench::new("limits: [{ name: rows, key: [], rate: 10000/1s, charge: { outcome: [201] } }]");
     let many: Vec<_> = (0..10_000).map(|_| bench.at(0).pass(&json!({}))).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::config::Config;
 use tollgate::engine::Engine;
 use tollgate::policy::outcomes::Outcome;
-use tollgate::reload::watch::{is_about, is_whole};
+use tollgate::reload::watch::{Writing, is_about, is_whole};
 use tollgate::{Decision, ManualClock, Verdict};
 
 struct Bench {
@@ -272,8 +272,8 @@ fn attempts_in_flight_outlive_a_reload() {
 /// Events of a directory after which the file may be whole.
 #[test]
 fn a_file_is_read_once_it_is_whole() {
-    use notify::EventKind::{Access, Create, Modify};
-    use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, ModifyKind, RenameMode};
+    use notify::EventKind::{Access, Create, Modify, Remove};
+    use notify::event::{AccessKind, AccessMode, CreateKind, DataChange, ModifyKind, RemoveKind, RenameMode};
     for (event, expected) in [
         (Create(CreateKind::File), false),
         (Modify(ModifyKind::Data(DataChange::Any)), false),
@@ -283,6 +283,24 @@ fn a_file_is_read_once_it_is_whole() {
         (Modify(ModifyKind::Name(RenameMode::To)), true),
     ] {
         assert_eq!(is_whole(event), expected, "{event:?}");
+    }
+    // While it is written, looks leave it alone: whoever reads it, until it is closed or gone, and for a minute after the last piece.
+    let piece = Modify(ModifyKind::Data(DataChange::Any));
+    let read = Access(AccessKind::Open(AccessMode::Read));
+    let closed = Access(AccessKind::Close(AccessMode::Write));
+    for (events, looks) in [
+        (&[][..], 0),
+        (&[piece], 6),
+        (&[Create(CreateKind::File), piece, piece], 6),
+        (&[piece, read], 6),
+        (&[piece, closed], 0),
+        (&[closed, piece], 6),
+        (&[piece, Modify(ModifyKind::Name(RenameMode::To))], 0),
+        (&[piece, Remove(RemoveKind::File)], 0),
+    ] {
+        let writing = Writing::default();
+        events.iter().for_each(|event| writing.note(*event));
+        assert_eq!((0..100).take_while(|_| writing.is_left_alone()).count(), looks, "{events:?}");
     }
 }
 

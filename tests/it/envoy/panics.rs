@@ -11,6 +11,8 @@ use tokio::sync::oneshot;
 use tollgate::config::Config;
 use tollgate::envoy::ext_authz::ExtAuthz;
 use tollgate::reload::{Hash, Live};
+use tollgate::server::scrape::registry;
+use tollgate::server::status::Status;
 use tollgate::server::{self, Ends, Listeners, Stop};
 use tollgate::{Clock, Now};
 
@@ -30,9 +32,9 @@ impl Clock for Trap {
 
 #[test]
 fn a_panic_ends_one_check_and_no_other() {
-    const INTERNAL: &str = "13";
+    const UNKNOWN: &str = "2";
     let trap = Arc::new(Trap::default());
-    let (address, stop, served) = serve(Arc::clone(&trap));
+    let (address, live, stop, served) = serve(Arc::clone(&trap));
     let rate = "prefix:rate:2/24h";
     let mut connection = Http2::connect(&address);
     let mut other = Http2::connect(&address);
@@ -41,7 +43,7 @@ fn a_panic_ends_one_check_and_no_other() {
 
     trap.armed.store(true, Ordering::SeqCst);
     let failed = check(&mut connection, "alice", rate);
-    assert_eq!((failed.status, failed.field("grpc-status")), (200, Some(INTERNAL)), "{failed:?}");
+    assert_eq!((failed.status, failed.field("grpc-status")), (200, Some(UNKNOWN)), "{failed:?}");
     assert!(failed.body.is_empty(), "no CheckResponse, least of all an empty one, which allows: {failed:?}");
     assert!(!trap.armed.load(Ordering::SeqCst));
 
@@ -49,14 +51,17 @@ fn a_panic_ends_one_check_and_no_other() {
     // The failed Check spent nothing.
     let after = [&mut connection, &mut other].map(|connection| verdict(&check(connection, "alice", rate)));
     assert_eq!(after, [200, 429], "the same caller, on this connection and another");
+    let mut scrape = String::new();
+    prometheus_client::encoding::prometheus_text::encode(&mut scrape, &registry(&live, Status::default())).unwrap();
+    assert!(scrape.contains("tollgate_check_errors_total{kind=\"panic\"} 1\n"), "{scrape}");
     drop((connection, other));
     stop.send(()).unwrap();
     served.join().unwrap();
 }
 
 /// Serves in this process until told to stop.
-fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<()>) {
-    let (bound, address) = mpsc::channel();
+fn serve(clock: Arc<Trap>) -> (String, Arc<Live>, oneshot::Sender<()>, thread::JoinHandle<()>) {
+    let (bound, bound_to) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();
     let served = thread::spawn(move || {
         let Ok(config) = Config::parse("test", super::mesh::PLAIN) else { panic!("a good configuration") };
@@ -65,11 +70,12 @@ fn serve(clock: Arc<Trap>) -> (String, oneshot::Sender<()>, thread::JoinHandle<(
         let live = Arc::new(Live::new(ExtAuthz::new(config, clock), Hash::of(b"")));
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let grpc = server::bind(&address).await.unwrap();
-            bound.send(grpc.address().to_string()).unwrap();
+            bound.send((grpc.address().to_string(), Arc::clone(&live))).unwrap();
             let listeners = Listeners { grpc, metrics: None };
             let stop = async { stopped.await.map(|()| Stop::Now).unwrap() };
             server::run(listeners, live, ends, stop).await.unwrap();
         });
     });
-    (address.recv().unwrap(), stop, served)
+    let (address, live) = bound_to.recv().unwrap();
+    (address, live, stop, served)
 }
