@@ -127,7 +127,8 @@ impl AttemptLimiter {
     }
 
     /// Takes back exactly the attempt of `reservation`, as if it had never been: the window of its key ends with the attempts
-    /// that stand. (The ends of the last eight are known apart. Of more, those before end together.) A lockout is lifted only
+    /// that stand. (The ends of the last eight are known apart. Those of more
+    /// end together, with the last of them.) A lockout is lifted only
     /// if that attempt engaged it; the key does not start from zero otherwise. A key that was reset or forgotten meanwhile,
     /// or whose window is over, is left alone.
     pub fn cancel(&self, reservation: Reservation, now: Now) {

@@ -4,7 +4,8 @@ use super::Source;
 use crate::config::ConfigError;
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Component, Path};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -23,6 +24,9 @@ const LEFT_ALONE: u32 = 6;
 /// whole, and where nobody does.
 const SETTLE: Duration = Duration::from_millis(20);
 const SETTLE_UNTOLD: Duration = Duration::from_secs(1);
+
+/// The most links that are followed.
+const MOST_LINKS: usize = 8;
 
 /// Waits for changes of a configuration file.
 pub struct Watch {
@@ -157,10 +161,26 @@ fn watch(path: &Path, sender: mpsc::Sender<()>, writing: Arc<Writing>) -> notify
     Ok(watcher)
 }
 
-/// Whether an event is about the file. Behind a link any may be: a ConfigMap swaps another one.
+/// Whether an event is about the file, or about what it is behind: a ConfigMap swaps a link that it goes through.
 pub fn is_about(event: &Event, file: &Path) -> bool {
-    let is_link = || file.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-    event.paths.is_empty() || event.paths.iter().any(|path| path.file_name() == file.file_name()) || is_link()
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut name = file.file_name().map(ToOwned::to_owned);
+    for _ in 0..MOST_LINKS {
+        let Some(here) = name else { return false };
+        if event.paths.is_empty() || event.paths.iter().any(|path| path.file_name() == Some(&here)) {
+            return true;
+        }
+        name = folder.join(&here).read_link().ok().and_then(|target| first_name(&target, folder));
+    }
+    false
+}
+
+/// The name in `folder` through which `target` goes, a link of its own.
+fn first_name(target: &Path, folder: &Path) -> Option<OsString> {
+    match target.strip_prefix(folder).unwrap_or(target).components().next() {
+        Some(Component::Normal(name)) => Some(name.to_owned()),
+        _ => None,
+    }
 }
 
 /// Whether a file may be whole from this event on: it was written and closed, or renamed. What is being written says so at

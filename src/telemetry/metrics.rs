@@ -93,7 +93,7 @@ impl Metrics {
         registry.register("tollgate_lockouts_engaged", "Lockouts that were engaged", self.lockouts.clone());
         let help = "Time from the whole CheckRequest to its answer";
         registry.register("tollgate_check_duration_seconds", help, self.checks.clone());
-        let help = "Checks without an answer, since the CheckRequest could not be read, or by a bug (panic)";
+        let help = "Checks without an answer, since the CheckRequest was too large, cut off or none (unreadable), or by a bug (panic)";
         registry.register("tollgate_check_errors", help, self.errors.clone());
         let help = "Log lines that were lost, since standard error did not keep up";
         registry.register("tollgate_log_lines_lost", help, self.lost_lines.clone());

@@ -21,16 +21,18 @@ proptest! {
     fn of_many_at_once_the_rest_stand(
         order in (1..40_usize).prop_flat_map(|count| Just((0..count).collect::<Vec<_>>()).prop_shuffle()),
         left in 0..40_usize,
+        pace in 0..8_usize,
     ) {
         let limiter = limiter(100, 1_000, 10);
-        let mut open: Vec<_> = (0..order.len()).map(|now| Some(limiter.reserve("k", at(now as u64)).1)).collect();
+        let time = |number: usize| at((number * pace / 5) as u64);
+        let mut open: Vec<_> = (0..order.len()).map(|number| Some(limiter.reserve("k", time(number)).1)).collect();
         let cancelled = order.len().saturating_sub(left);
         for attempt in &order[..cancelled] {
-            limiter.cancel(open[*attempt].take().unwrap(), at(40));
+            limiter.cancel(open[*attempt].take().unwrap(), at(60));
         }
         let stand = order.len() - cancelled;
         prop_assert_eq!(limiter.tracked(), usize::from(stand > 0));
-        let more = (0..100).take_while(|_| limiter.attempt("k", at(41)) == Outcome::Allowed).count();
+        let more = (0..100).take_while(|_| limiter.attempt("k", at(61)) == Outcome::Allowed).count();
         prop_assert_eq!(more, 99 - stand);
     }
 }
@@ -263,9 +265,19 @@ fn what_is_taken_back_prolongs_nothing() {
     in_flight.into_iter().for_each(|reservation| limiter.cancel(reservation, at(101)));
     limiter.reset("k");
 
+    // Eight at once and again leave one that was there before them as it was.
+    let limiter = self::limiter(30, 100, 10);
+    let _ = limiter.attempt("k", at(0));
+    for now in [80, 90, 99] {
+        let open: Vec<_> = (0..8).map(|_| limiter.reserve("k", at(now)).1).collect();
+        open.into_iter().for_each(|reservation| limiter.cancel(reservation, at(now)));
+    }
+    limiter.sweep(at(100));
+    assert_eq!(limiter.tracked(), 0);
+
     // So many at once that their ends are not known apart: those before the last eight end together.
     for (now, allowed, why) in
-        [(102, 28, "the first is left, to the end of the third"), (103, 29, "with that it is over")]
+        [(101, 28, "the first is left, to the end of the third"), (102, 29, "with that it is over")]
     {
         let limiter = self::limiter(30, 100, 10);
         let _ = limiter.attempt("k", at(0));

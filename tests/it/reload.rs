@@ -304,21 +304,28 @@ fn a_file_is_read_once_it_is_whole() {
     }
 }
 
-/// What others write in the directory is no news of the file, unless that is a link.
+/// What others write in the directory is no news of the file, nor of what it is a link to.
 #[test]
 fn neighbours_are_no_news() {
     let folder = tempfile::tempdir().unwrap();
-    let (file, link) = (folder.path().join("tollgate.yaml"), folder.path().join("link.yaml"));
-    std::fs::write(&file, "").unwrap();
-    std::os::unix::fs::symlink(&file, &link).unwrap();
-    let event = |name: &str| notify::Event::new(notify::EventKind::Other).add_path(folder.path().join(name));
-    for (event, of_file, of_link) in [
-        (event("tollgate.yaml"), true, true),
-        (event("state"), false, true),
-        (event("link.yaml"), false, true),
-        (notify::Event::new(notify::EventKind::Other), true, true),
+    let path = |name: &str| folder.path().join(name);
+    let event = |name: &str| notify::Event::new(notify::EventKind::Other).add_path(path(name));
+    std::fs::create_dir(path("..1")).unwrap();
+    for (link, target) in [("..data", "..1"), ("map.yaml", "..data/map.yaml"), ("link.yaml", "plain.yaml")] {
+        std::os::unix::fs::symlink(target, path(link)).unwrap();
+    }
+    std::os::unix::fs::symlink(path("plain.yaml"), path("whole.yaml")).unwrap();
+    std::os::unix::fs::symlink("/elsewhere/plain.yaml", path("away.yaml")).unwrap();
+    for (file, news, no_news) in [
+        ("plain.yaml", &["plain.yaml"][..], &["state", "state.part", "link.yaml", "..data"][..]),
+        ("map.yaml", &["map.yaml", "..data", "..1"], &["plain.yaml", "state"]),
+        ("link.yaml", &["link.yaml", "plain.yaml"], &["..data", "state"]),
+        ("whole.yaml", &["whole.yaml", "plain.yaml"], &["link.yaml", "state"]),
+        ("away.yaml", &["away.yaml"], &["plain.yaml", "state"]),
     ] {
-        assert_eq!((is_about(&event, &file), is_about(&event, &link)), (of_file, of_link), "{event:?}");
+        let is_about = |name: &&str| is_about(&event(name), &path(file));
+        assert!(news.iter().all(is_about) && !no_news.iter().any(is_about), "{file}");
+        assert!(tollgate::reload::watch::is_about(&notify::Event::new(notify::EventKind::Other), &path(file)));
     }
 }
 
