@@ -265,6 +265,14 @@ fn what_is_taken_back_prolongs_nothing() {
     in_flight.into_iter().for_each(|reservation| limiter.cancel(reservation, at(101)));
     limiter.reset("k");
 
+    // A refund and a cancel of one attempt take back one, also of many.
+    let limiter = self::limiter(30, 100, 10);
+    let mut open: Vec<_> = (1..=12).map(|now| limiter.reserve("k", at(now)).1).collect();
+    limiter.refund("k", at(13));
+    limiter.cancel(open.pop().unwrap(), at(13));
+    let attempts = std::iter::repeat_with(|| limiter.attempt("k", at(13)));
+    assert_eq!(attempts.take_while(|outcome| *outcome == Outcome::Allowed).count(), 18);
+
     // Eight at once and again leave one that was there before them as it was.
     let limiter = self::limiter(30, 100, 10);
     let _ = limiter.attempt("k", at(0));

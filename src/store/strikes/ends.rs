@@ -10,7 +10,7 @@ const MOST: usize = 8;
 pub(super) struct Ends {
     /// Those that are known apart, oldest first.
     known: SmallVec<[u64; MOST]>,
-    /// The last end of all that are older, as long as one of these stands; 0 if none does.
+    /// The last end of all that are older.
     older: u64,
 }
 
@@ -37,12 +37,7 @@ impl Ends {
             self.known.remove(at);
             return true;
         }
-        let older = (attempts as usize).saturating_sub(self.known.len());
-        let is_older = older > 0 && end <= self.older;
-        if is_older && older == 1 {
-            self.older = 0;
-        }
-        is_older
+        attempts as usize > self.known.len() && end <= self.older
     }
 
     /// The end of the last attempt that stands; 0 if none does.
