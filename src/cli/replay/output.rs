@@ -38,7 +38,7 @@ pub struct Ended {
     line: u64,
     /// The line of the request.
     of: u64,
-    /// For each rule that waited for it: `reset`, `cancelled`, `counted`, `charged`, `uncharged` or `gone`.
+    /// For each rule that waited for it: `reset`, `cancelled`, `counted`, `charged`, `uncharged`, `unpaid`, `late` or `gone`.
     settled: BTreeMap<String, String>,
     /// Why it changes nothing: `repeated` or `late`.
     #[serde(skip_serializing_if = "Option::is_none")]
