@@ -4,8 +4,7 @@ use super::Source;
 use crate::config::ConfigError;
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use std::ffi::OsString;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -25,8 +24,8 @@ const LEFT_ALONE: u32 = 6;
 const SETTLE: Duration = Duration::from_millis(20);
 const SETTLE_UNTOLD: Duration = Duration::from_secs(1);
 
-/// The most links that are followed.
-const MOST_LINKS: usize = 8;
+/// The most links that are followed, as in path_resolution(7).
+const MOST_LINKS: usize = 40;
 
 /// Waits for changes of a configuration file.
 pub struct Watch {
@@ -161,26 +160,44 @@ fn watch(path: &Path, sender: mpsc::Sender<()>, writing: Arc<Writing>) -> notify
     Ok(watcher)
 }
 
-/// Whether an event is about the file, or about what it is behind: a ConfigMap swaps a link that it goes through.
+/// Whether an event of the file's folder is about the file, or about a link or a folder that it goes through: a ConfigMap swaps one.
 pub fn is_about(event: &Event, file: &Path) -> bool {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let mut name = file.file_name().map(ToOwned::to_owned);
+    let folder = whole(file.parent().unwrap_or(Path::new("")));
+    let is_named = |path: &Path| {
+        let name = path.strip_prefix(&folder).ok().and_then(|rest| rest.components().next());
+        name.is_some_and(|name| event.paths.iter().any(|path| path.file_name() == Some(name.as_os_str())))
+    };
+    let mut path = folder.join(file.file_name().unwrap_or_default());
     for _ in 0..MOST_LINKS {
-        let Some(here) = name else { return false };
-        if event.paths.is_empty() || event.paths.iter().any(|path| path.file_name() == Some(&here)) {
+        if event.paths.is_empty() || is_named(&path) {
             return true;
         }
-        name = folder.join(&here).read_link().ok().and_then(|target| first_name(&target, folder));
+        let Some(target) = target(&path) else { return false };
+        if is_named(&target) {
+            return true;
+        }
+        path = whole(target.parent().unwrap_or(&folder)).join(target.file_name().unwrap_or_default());
     }
     false
 }
 
-/// The name in `folder` through which `target` goes, a link of its own.
-fn first_name(target: &Path, folder: &Path) -> Option<OsString> {
-    match target.strip_prefix(folder).unwrap_or(target).components().next() {
-        Some(Component::Normal(name)) => Some(name.to_owned()),
-        _ => None,
+/// Where a link leads, step by step as it is written.
+fn target(link: &Path) -> Option<PathBuf> {
+    let mut target = link.parent()?.to_owned();
+    for step in link.read_link().ok()?.components() {
+        match step {
+            Component::CurDir => {}
+            Component::ParentDir => drop(target.pop()),
+            step => target.push(step),
+        }
     }
+    Some(target)
+}
+
+/// A folder by its own path, free of links, if there is one.
+fn whole(folder: &Path) -> PathBuf {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 /// Whether a file may be whole from this event on: it was written and closed, or renamed. What is being written says so at

@@ -11,12 +11,12 @@ use std::future::{Ready, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::server::{ClientStreamingService, Grpc, UnaryService};
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tower_service::Service;
 
@@ -30,17 +30,13 @@ const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLog
 /// The largest CheckRequest, in bytes. Envoy's are 0.3 to 42 kB; what is read of one takes many times its size.
 const LARGEST: usize = 1024 * 1024;
 
-/// What a Check is answered that met a bug, and one that is no CheckRequest.
-const BUG: Code = Code::Unknown;
-const UNREADABLE: Code = Code::InvalidArgument;
-
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What a worker serves.
 #[derive(Clone)]
 pub struct Services {
     in_flight: InFlight,
-    check: Check,
+    live: Arc<Live>,
     logs: Logs,
     /// Boxed, because the type of tonic's own health service has no name.
     health: Arc<dyn Fn(http::Request<Body>) -> BoxFuture<http::Response<Body>> + Send + Sync>,
@@ -71,9 +67,12 @@ impl Drop for Flight {
     }
 }
 
-/// `Authorization/Check`.
-#[derive(Clone)]
-struct Check(Arc<Live>);
+/// One call of `Authorization/Check`.
+struct Check<'c> {
+    live: &'c Live,
+    /// Whether its message came whole.
+    is_read: &'c AtomicBool,
+}
 
 /// `AccessLogService/StreamAccessLogs`.
 #[derive(Clone)]
@@ -93,7 +92,7 @@ impl Services {
             })
         };
         let logs = Logs { live: Arc::clone(&live), stopped };
-        Self { in_flight: InFlight::default(), check: Check(live), logs, health: Arc::new(health) }
+        Self { in_flight: InFlight::default(), live, logs, health: Arc::new(health) }
     }
 
     /// The same services, with a count of requests in flight of their own.
@@ -115,11 +114,13 @@ impl Service<http::Request<Body>> for Services {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         match request.uri().path() {
             CHECK => {
-                let (check, flight) = (self.check.clone(), self.in_flight.start());
+                let (live, flight) = (Arc::clone(&self.live), self.in_flight.start());
                 Box::pin(async move {
-                    let live = Arc::clone(&check.0);
-                    let answered = grpc().unary(check, request).await;
-                    report_error(&live, answered.headers());
+                    let is_read = AtomicBool::new(false);
+                    let answered = grpc().unary(Check { live: &live, is_read: &is_read }, request).await;
+                    if !is_read.into_inner() {
+                        report_unread(&live, answered.headers());
+                    }
                     drop(flight);
                     Ok(answered)
                 })
@@ -141,13 +142,11 @@ impl Service<http::Request<Body>> for Services {
     }
 }
 
-/// Counts a Check without an answer. One that did not get as far as [`Check`], too large or cut off, is reported here.
-fn report_error(live: &Live, headers: &http::HeaderMap) {
-    let Some(status) = Status::from_header_map(headers) else { return };
-    let (judge, code) = (live.load(), status.code());
-    let kind = if code == BUG { CheckError::Panic } else { CheckError::Unreadable };
-    judge.telemetry.metrics().failed(kind);
-    if code != BUG && code != UNREADABLE {
+/// Reports a Check that never came to be one: too large, or cut off.
+fn report_unread(live: &Live, headers: &http::HeaderMap) {
+    if let Some(status) = Status::from_header_map(headers) {
+        let judge = live.load();
+        judge.telemetry.metrics().failed(CheckError::Unreadable);
         judge.telemetry.unreadable(&status.message(), judge.engine.now());
     }
 }
@@ -156,24 +155,32 @@ fn grpc() -> Grpc<CheckCodec> {
     Grpc::new(CheckCodec).max_decoding_message_size(LARGEST)
 }
 
-impl UnaryService<Bytes> for Check {
+impl UnaryService<Bytes> for Check<'_> {
     type Response = CheckResponse;
     type Future = Ready<Result<Response<CheckResponse>, Status>>;
 
     /// A panic ends this Check with an error, which Envoy takes for a failure of the service, and no other.
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let watch = Stopwatch::start();
+        self.is_read.store(true, Ordering::Relaxed);
         let answered = catch_unwind(AssertUnwindSafe(|| {
             let metadata = |key: &str| request.metadata().get(key).map(|value| value.as_bytes());
-            let judge = self.0.load();
+            let judge = self.live.load();
             let answered = judge.check(request.get_ref(), metadata);
             judge.telemetry.metrics().took(watch.elapsed());
             answered
         }));
+        let failed = |error| self.live.load().telemetry.metrics().failed(error);
         ready(match answered {
             Ok(Ok(response)) => Ok(Response::new(response)),
-            Ok(Err(unreadable)) => Err(Status::new(UNREADABLE, unreadable.to_string())),
-            Err(_) => Err(Status::new(BUG, "the check failed")),
+            Ok(Err(unreadable)) => {
+                failed(CheckError::Unreadable);
+                Err(Status::invalid_argument(unreadable.to_string()))
+            }
+            Err(_) => {
+                failed(CheckError::Panic);
+                Err(Status::internal("the check failed"))
+            }
         })
     }
 }

@@ -316,8 +316,28 @@ fn neighbours_are_no_news() {
     }
     std::os::unix::fs::symlink(path("plain.yaml"), path("whole.yaml")).unwrap();
     std::os::unix::fs::symlink("/elsewhere/plain.yaml", path("away.yaml")).unwrap();
+    std::fs::create_dir(path("s")).unwrap();
+    let own = folder.path().file_name().unwrap().to_str().unwrap();
+    for (link, target) in [
+        ("dot.yaml", "./plain.yaml".to_owned()),
+        ("up.yaml", format!("../{own}/plain.yaml")),
+        ("s/x", "../plain.yaml".to_owned()),
+        ("sub.yaml", "s/x".to_owned()),
+        ("0.yaml", "plain.yaml".to_owned()),
+        ("self", ".".to_owned()),
+    ] {
+        std::os::unix::fs::symlink(target, path(link)).unwrap();
+    }
+    for link in 1..12 {
+        std::os::unix::fs::symlink(format!("{}.yaml", link - 1), path(&format!("{link}.yaml"))).unwrap();
+    }
     for (file, news, no_news) in [
-        ("plain.yaml", &["plain.yaml"][..], &["state", "state.part", "link.yaml", "..data"][..]),
+        ("dot.yaml", &["dot.yaml", "plain.yaml"][..], &["up.yaml", "state"][..]),
+        ("up.yaml", &["up.yaml", "plain.yaml"], &["dot.yaml", "state"]),
+        ("sub.yaml", &["sub.yaml", "s", "plain.yaml"], &["dot.yaml", "state"]),
+        ("11.yaml", &["11.yaml", "5.yaml", "plain.yaml"], &["dot.yaml", "state"]),
+        ("self/whole.yaml", &["whole.yaml", "plain.yaml"], &["dot.yaml", "state"]),
+        ("plain.yaml", &["plain.yaml"], &["state", "state.part", "link.yaml", "..data"]),
         ("map.yaml", &["map.yaml", "..data", "..1"], &["plain.yaml", "state"]),
         ("link.yaml", &["link.yaml", "plain.yaml"], &["..data", "state"]),
         ("whole.yaml", &["whole.yaml", "plain.yaml"], &["link.yaml", "state"]),

@@ -126,6 +126,16 @@ fn what_was_decided_is_counted() {
         assert!(!text.contains(word), "{word}");
     }
 
+    // Whoever goes in the middle of a Check is no bug.
+    let mut gone = Http2::connect(mesh.tollgate.address());
+    let pending = gone.begin(grpc(CHECK), framed(b"no CheckRequest").slice(..7));
+    assert_eq!(gone.send(grpc(CHECK), framed(b"no CheckRequest")).field("grpc-status"), Some("3"));
+    drop((pending, gone));
+    let seen =
+        || Ok(scrape(&mesh.tollgate).contains("tollgate_check_errors_total{kind=\"unreadable\"} 4").then_some(()));
+    must(wait_until("the Check that was cut off", seen));
+    assert_eq!(value(&scrape(&mesh.tollgate), "tollgate_check_errors_total{kind=\"panic\"}"), 0.0);
+
     // What has changed since the configuration did.
     std::fs::write(mesh.tollgate.config(), "mode: watch").unwrap();
     let seen = || Ok(scrape(&mesh.tollgate).contains("tollgate_config_is_current 0").then_some(()));

@@ -32,7 +32,7 @@ impl Clock for Trap {
 
 #[test]
 fn a_panic_ends_one_check_and_no_other() {
-    const UNKNOWN: &str = "2";
+    const INTERNAL: &str = "13";
     let trap = Arc::new(Trap::default());
     let (address, live, stop, served) = serve(Arc::clone(&trap));
     let rate = "prefix:rate:2/24h";
@@ -43,7 +43,7 @@ fn a_panic_ends_one_check_and_no_other() {
 
     trap.armed.store(true, Ordering::SeqCst);
     let failed = check(&mut connection, "alice", rate);
-    assert_eq!((failed.status, failed.field("grpc-status")), (200, Some(UNKNOWN)), "{failed:?}");
+    assert_eq!((failed.status, failed.field("grpc-status")), (200, Some(INTERNAL)), "{failed:?}");
     assert!(failed.body.is_empty(), "no CheckResponse, least of all an empty one, which allows: {failed:?}");
     assert!(!trap.armed.load(Ordering::SeqCst));
 
