@@ -4,7 +4,7 @@ use crate::store::key::KeySpace;
 use crate::store::meter::Moment;
 use crate::store::strikes::window::{Span, Window};
 use crate::store::strikes::{Strike, StrikeTable};
-use crate::time::Now;
+use crate::time::{Now, nanos};
 use std::fmt;
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ impl AttemptLimiter {
             _ => Ok(Self {
                 keys: KeySpace::new("attempts"),
                 table: StrikeTable::new(threshold, max_tracked_keys, u64::MAX),
-                window: Window::Rolling(u64::try_from(lockout_window.as_nanos()).unwrap_or(u64::MAX)),
+                window: Window::Rolling(nanos(lockout_window)),
             }),
         }
     }

@@ -16,7 +16,7 @@ impl Now {
     /// The moment that is `since_origin` after the clock's origin.
     pub fn after(since_origin: Duration) -> Self {
         const LAST: u64 = i64::MAX as u64;
-        Self { monotonic: u64::try_from(since_origin.as_nanos()).map_or(LAST, |nanos| nanos.min(LAST)) }
+        Self { monotonic: nanos(since_origin).min(LAST) }
     }
 
     /// Nanoseconds since the clock's origin.
@@ -44,7 +44,12 @@ pub trait Clock: Send + Sync {
 fn system_calendar() -> u64 {
     use std::time::{SystemTime, UNIX_EPOCH};
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    nanos(since)
+}
+
+/// A duration in nanoseconds, at most `u64::MAX`: 584 years.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {

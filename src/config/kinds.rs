@@ -4,6 +4,7 @@ use super::node::Tree;
 use super::suggest::suggest;
 use super::value::Value;
 use crate::rate::{Rate, format_duration, parse_duration};
+use crate::time::nanos;
 use std::time::Duration;
 
 /// What a field may hold, and how it is read.
@@ -149,6 +150,6 @@ fn duration(value: &mut Value<'_, '_>, least: u64) -> Option<Duration> {
 pub fn duration_text(duration: Duration) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail; what was read from a duration text has no more nanoseconds.
-    let _ = format_duration(&mut text, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    let _ = format_duration(&mut text, nanos(duration));
     text
 }

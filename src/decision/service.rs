@@ -3,6 +3,7 @@
 use super::{By, Decision, Quota, Reading, Unavailable, Verdict};
 use crate::capability::Malformed;
 use crate::rate::Rate;
+use crate::time::nanos;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,6 @@ pub struct Engaged {
 impl Quota {
     /// Of an allowance of the caller.
     pub(crate) fn of_caller(rate: Rate, remaining: u64, next_in: Duration, full_in: Duration) -> Self {
-        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let reading = Reading { remaining, next_unit: nanos(next_in), full_in: nanos(full_in) };
         Self { name: None, rate, most: rate.count(), reading }
     }

@@ -13,7 +13,7 @@ use crate::store::key::KeySpace;
 use crate::store::meter::Moment;
 use crate::store::strikes::window::Window;
 use crate::store::strikes::{Change, Strike, StrikeCounts, StrikeTable};
-use crate::time::Clock;
+use crate::time::{Clock, nanos};
 use crate::token::Failure;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -182,10 +182,6 @@ impl Built {
             is_observed: self.lockout.mode == Mode::Observe,
         }
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What a lockout counts by, and by which clock, as a number.

@@ -8,7 +8,7 @@ use super::limits::Owed;
 use crate::store::meter::Moment;
 use crate::store::strikes::Strike;
 use crate::store::written::{Rest, put};
-use crate::time::Now;
+use crate::time::{Now, nanos};
 use aws_lc_rs::{hmac, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -101,7 +101,7 @@ impl Default for Reservations {
 impl Reservations {
     /// The text of a reservation that is good for `timeout` from `now` on.
     pub(crate) fn make(&self, now: Now, timeout: Duration, is_grpc: bool, holds: Holds) -> String {
-        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let timeout = nanos(timeout);
         let until = now.nanos().saturating_add(timeout);
         let reservation = Reservation { number: self.next.fetch_add(1, Relaxed), until, is_grpc, holds };
         self.longest.fetch_max(timeout.saturating_add(reservation.overtime()), Relaxed);

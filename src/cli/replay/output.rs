@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Headers, status};
 use crate::decision::{Decision, Verdict};
 use crate::engine::outcomes::Settlement;
+use crate::time::nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -118,7 +119,7 @@ fn limit(decision: &Decision<'_>) -> Option<String> {
 fn wait(decision: &Decision<'_>) -> u64 {
     match decision.verdict() {
         Verdict::RateExceeded { retry_after: Some(wait), .. } | Verdict::LockedOut { retry_after: wait } => {
-            u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
+            nanos(*wait)
         }
         _ => 0,
     }
