@@ -25,18 +25,23 @@ impl ExtAuthz {
     /// What answers Checks by `config`.
     pub fn new(config: Config, clock: impl Clock + 'static) -> Self {
         let Config { token, prefixes, policy, response, log, .. } = config;
-        let telemetry = Telemetry::new(&log);
-        telemetry.metrics().begin(policy.lockouts.iter().map(|lockout| &*lockout.name));
-        Self { engine: Engine::new(token, prefixes, policy, clock), response, telemetry }
+        let engine = Engine::new(token, prefixes, policy, clock);
+        Self { engine, response, telemetry: Telemetry::new(&log) }.begun()
     }
 
     /// What answers Checks by another configuration, and goes on with the state of this one.
     #[must_use]
     pub fn succeeded(&self, config: Config) -> Self {
         let Config { token, prefixes, policy, response, log, .. } = config;
-        let telemetry = self.telemetry.succeeded(&log);
-        telemetry.metrics().begin(policy.lockouts.iter().map(|lockout| &*lockout.name));
-        Self { engine: self.engine.succeeded(token, prefixes, policy), response, telemetry }
+        let engine = self.engine.succeeded(token, prefixes, policy);
+        Self { engine, response, telemetry: self.telemetry.succeeded(&log) }.begun()
+    }
+
+    /// Counts from zero on what the policy may bring about.
+    fn begun(self) -> Self {
+        let lockouts = &self.engine.policy().lockouts;
+        self.telemetry.metrics().begin(lockouts.iter().map(|lockout| &*lockout.name));
+        self
     }
 
     /// Answers one Check, whose CheckRequest is `message`. `metadata` gives the gRPC metadata that came with it.

@@ -226,23 +226,20 @@ impl StrikeTable {
     pub(crate) fn cancel(&self, strike: Strike, span: Span) -> Change {
         let mut strikes = self.lock();
         let Some(at) = self.find(&strikes, strike, span) else { return Change::Gone };
-        match self.take_back(&mut strikes, at, strike) {
-            true => Change::Done,
-            false => Change::Gone,
-        }
+        self.take_back(&mut strikes, at, strike)
     }
 
     /// Takes back a strike: one of those with its end, if there is any.
-    fn take_back(&self, strikes: &mut Strikes, at: u32, strike: Strike) -> bool {
+    fn take_back(&self, strikes: &mut Strikes, at: u32, strike: Strike) -> Change {
         let queue = strikes.keys.queue(at);
         let entry = strikes.keys.get_mut(at);
         if !entry.ends.take_back(strike.end, entry.strikes) {
-            return false;
+            return Change::Gone;
         }
         entry.strikes = entry.strikes.saturating_sub(1);
         entry.provisional = entry.provisional.saturating_sub(strike.provisional.into()).min(entry.strikes);
         if queue == LOCKED && !strike.engaged {
-            return true;
+            return Change::Done;
         }
         entry.until = entry.ends.last();
         // To take back locks nobody, also where the threshold has become lower.
@@ -251,7 +248,7 @@ impl StrikeTable {
             (_, belongs) if queue != belongs => strikes.keys.move_to(at, belongs),
             _ => {}
         }
-        true
+        Change::Done
     }
 
     /// Forgets a key, lockout included.
