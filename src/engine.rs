@@ -33,13 +33,14 @@ use std::sync::Arc;
 pub struct Engine {
     token: TokenRules,
     policy: Policy,
+    /// What rules ask of every request, those included that are only observed, and without them.
     needs: Needs,
     enforced_needs: Needs,
     limits: Limits,
     lockouts: Lockouts,
     /// Whether some limit or lockout asks for the calendar.
     asks_calendar: bool,
-    /// Whether some limit or lockout counts by client.
+    /// Whether some limit or lockout counts by client, where nothing stands in for it.
     counts_clients: bool,
     outcomes: Arc<Outcomes>,
     limiter: Limiter<Enforced>,
@@ -57,6 +58,8 @@ struct Outcomes {
 /// A request that got past entry.
 struct Entered<'l, 'r> {
     cost: u64,
+    /// Whether it lacks what rules ask for that are only observed, so that these cannot say more of it.
+    lacks: bool,
     /// What it is charged, at entry and with the caller's rates.
     bill: Bill<'l>,
     /// What was decided at entry: allowed, with what is observed and told of it.
@@ -77,7 +80,7 @@ impl Engine {
     /// The gRPC metadata in which it looks for the address of a client, if some rule asks for that.
     pub fn client_key(&self) -> Option<&str> {
         match &self.policy.client.address {
-            ClientAddress::RpcMetadata(key) if self.needs.client => Some(key),
+            ClientAddress::RpcMetadata(key) if self.reads().client => Some(key),
             _ => None,
         }
     }
@@ -133,15 +136,18 @@ impl Engine {
 
     /// The same at a given cost, whatever the policy says.
     pub fn check_cost<'r>(&self, cost: Option<u64>, request: &Request<'r>, identity: &Identity<'r>) -> Decision<'r> {
-        let facts = self.policy.facts(self.needs, self.limiter.prefixes(), request, identity);
+        let facts = self.policy.facts(self.reads(), self.limiter.prefixes(), request, identity);
         let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
         let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
         match (self.enter(cost, is_excused, &facts, &decline), self.policy.mode) {
             (Err(refused), Mode::Enforce) => refused,
-            (Err(refused), Mode::Observe) => bad_identity().map_or_else(|| refused.observed_only(), decline),
+            (Err(refused), Mode::Observe) => match bad_identity() {
+                Some(verdict) => decline(verdict).observing(refused),
+                None => refused.observed_only(),
+            },
             (Ok(entered), mode) => match bad_identity() {
-                Some(verdict) => self.refuse(verdict, identity, &facts, decline).after(entered.entry),
+                Some(verdict) => self.refuse(verdict, identity, &facts, &entered, decline).after(entered.entry),
                 None if is_excused => {
                     by_mode(mode, self.admit(&facts, entered, Plan::unrestricted(), Malformed::new()))
                 }
@@ -167,6 +173,7 @@ impl Engine {
             self.policy.crowd.note(client);
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
+        let lack = self.policy.lacking(self.needs, facts);
         let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
         if !self.lockouts.is_empty() && !is_preflight {
             self.lockouts.bill(facts, self.moment(), &mut bill).map_err(decline)?;
@@ -177,11 +184,17 @@ impl Engine {
         if !entry.is_allowed() {
             return Err(entry.with_malformed_of(decline(Verdict::Allowed)));
         }
-        let entry = match bill.observed_lack.take() {
+        let lacks = lack.is_some();
+        let entry = match lack.or(bill.observed_lack.take()) {
             Some(verdict) => entry.observing(Decision::without_rates(verdict, Malformed::new())),
             None => entry,
         };
-        Ok(Entered { cost, entry, bill })
+        Ok(Entered { cost, lacks, entry, bill })
+    }
+
+    /// What is read of a request: the client also where a key only asks for it if nothing stands in for it.
+    fn reads(&self) -> Needs {
+        Needs { client: self.needs.client || self.counts_clients, ..self.needs }
     }
 
     /// Refuses a request for who makes it. A token that failed is counted where a lockout asks for that, unless too many
@@ -191,12 +204,13 @@ impl Engine {
         verdict: Verdict<'r>,
         identity: &Identity<'r>,
         facts: &Facts<'_>,
+        entered: &Entered<'_, 'r>,
         decline: impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
         let (taken, struck) = self.lockouts.fail(failure, facts, self.moment(), self.limiter.clock());
         if taken.refused.is_some() && self.policy.mode == Mode::Enforce {
-            return Decision::taken(taken, Malformed::new());
+            return self.come_again(Decision::taken(taken, Malformed::new()), &entered.bill);
         }
         let declined = decline(verdict).engaging(self.lockouts.engaged(&struck, || self.moment()));
         match taken.refused.or(taken.observed) {
@@ -208,12 +222,12 @@ impl Engine {
     /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
     /// what is only observed.
     fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>, entered: Entered<'_, 'r>) -> Decision<'r> {
-        let (cost, capabilities) = (entered.cost, capabilities(identity));
+        let (cost, lacks, capabilities) = (entered.cost, entered.lacks, capabilities(identity));
         let (plan, malformed) = self.limiter.plan(facts, facts.caller().as_bytes(), capabilities.iter().copied());
         let decision = self.admit(facts, entered, plan, malformed);
         match &self.rehearsal {
-            Some(rehearsal) if decision.is_allowed() => {
-                let rehearsed = self.rehearse(rehearsal, cost, facts, capabilities);
+            Some(rehearsal) if decision.is_allowed() && !lacks => {
+                let rehearsed = rehearsal.check_cost(cost, facts, facts.caller(), capabilities.iter().copied());
                 if rehearsed.is_allowed() { decision } else { decision.observing(rehearsed) }
             }
             _ => decision,
@@ -224,7 +238,7 @@ impl Engine {
     fn admit<'r>(
         &self,
         facts: &Facts<'_>,
-        Entered { cost, mut bill, entry }: Entered<'_, 'r>,
+        Entered { cost, mut bill, entry, .. }: Entered<'_, 'r>,
         plan: Plan<'r>,
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
@@ -244,13 +258,19 @@ impl Engine {
         bill.drop_charges_of(&unfit);
         let tells = self.policy.tells_quotas && is_held;
         let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
-        // Who comes again pays at entry again.
         let decision = match decision.is_allowed() {
             true => self.reserve(decision, facts, &bill, &struck),
-            false if bill.entry.is_empty() => decision,
-            false => decision.waiting(group::wait(&bill.entry, self.moment())),
+            false => self.come_again(decision, &bill),
         };
         decision.after(entry).with_quotas(quotas)
+    }
+
+    /// A refusal whose wait is for the whole request: who comes again pays at entry again.
+    fn come_again<'r>(&self, refused: Decision<'r>, bill: &Bill<'_>) -> Decision<'r> {
+        match bill.entry.is_empty() {
+            true => refused,
+            false => refused.waiting(group::wait(&bill.entry, self.moment())),
+        }
     }
 
     /// Gives a request that goes on what its outcome is to be told by, where some rule waits for that.
@@ -298,20 +318,6 @@ impl Engine {
         let clock = self.limiter.clock();
         let unix = if self.asks_calendar { clock.calendar() } else { 0 };
         Moment { monotonic: clock.now().nanos(), unix }
-    }
-
-    /// What the rules that are only observed say of a request that goes on.
-    fn rehearse<'r>(
-        &self,
-        rehearsal: &Limiter<Observed>,
-        cost: u64,
-        facts: &Facts<'_>,
-        capabilities: &[&'r str],
-    ) -> Decision<'r> {
-        match self.policy.lacking(self.needs, facts) {
-            Some(verdict) => rehearsal.decline(verdict, capabilities),
-            None => rehearsal.check_cost(cost, facts, facts.caller(), capabilities.iter().copied()),
-        }
     }
 }
 

@@ -160,15 +160,8 @@ impl Policy {
         self.crowd = Arc::clone(&before.crowd);
     }
 
-    /// What its rules ask for, those included that are only observed.
-    pub fn needs(&self) -> Needs {
-        let all = self.scopes(None).map(Scope::needs).fold(Needs::of(self.whens(None)), Needs::and);
-        Needs { client: all.client || self.counts_clients(), ..all }
-    }
-
-    /// What its rules ask for that are enforced.
-    pub fn enforced_needs(&self) -> Needs {
-        let mode = Some(Mode::Enforce);
+    /// What rules of this mode ask of every request, or all of them.
+    pub fn needs(&self, mode: Option<Mode>) -> Needs {
         self.scopes(mode).map(Scope::needs).fold(Needs::of(self.whens(mode)), Needs::and)
     }
 
@@ -189,7 +182,7 @@ impl Policy {
         limits.chain(lockouts).filter(move |(own, _)| mode.is_none_or(|mode| mode == *own)).map(|(_, scope)| scope)
     }
 
-    /// What rules are for; of the caller rules, those of this mode.
+    /// What caller rules of this mode are for, and the rules that have none.
     fn whens(&self, mode: Option<Mode>) -> impl Iterator<Item = &When> + Clone {
         self.excuses().chain(self.caller_rules(mode)).chain(self.cost_rules())
     }

@@ -114,7 +114,7 @@ impl<'t> Decision<'t> {
         self
     }
 
-    /// The same, with what was observed and is told of `entry`, which came before.
+    /// The same, with what was observed and is told of `entry`, which came before and would have come in its place.
     pub(crate) fn after(mut self, entry: Self) -> Self {
         // Of a limit that is charged twice, what it holds last.
         let mut quotas = entry.quotas;
@@ -122,8 +122,8 @@ impl<'t> Decision<'t> {
         quotas.extend(std::mem::take(&mut self.quotas));
         self.quotas = quotas;
         match entry.observed {
-            Some(observed) if self.is_allowed() => self.observing(*observed),
-            _ => self,
+            Some(observed) => self.observing(*observed),
+            None => self,
         }
     }
 

@@ -50,8 +50,8 @@ impl Engine {
             }
         };
         Self {
-            needs: policy.needs(),
-            enforced_needs: policy.enforced_needs(),
+            needs: policy.needs(None),
+            enforced_needs: policy.needs(Some(Mode::Enforce)),
             asks_calendar: policy.asks_calendar(),
             counts_clients: policy.counts_clients(),
             rehearsal: policy.callers.observes().then(rehearse),

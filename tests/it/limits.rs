@@ -306,6 +306,19 @@ fn an_observed_limit_takes_where_it_fits_and_refuses_nobody() {
         // Of several, the longest wait is kept.
         (entry, "200, observed entry 43200s"),
     ]);
+    // What comes before identity is told also where that is bad.
+    let flooded = "token: { prefixes: [\"r:\"] }
+client: { address: peer }
+limits: [{ name: net, key: client.network, charge: entry, rate: 1/1h, mode: observe }]
+";
+    let everything = format!("mode: observe\n{}", flooded.replace(", mode: observe", ""));
+    for yaml in [flooded, &everything] {
+        let nobody = json!({"peer": "10.0.0.1"});
+        Bench::new(yaml).check(&[
+            (nobody.clone(), "Unauthenticated(MissingToken)"),
+            (nobody, "Unauthenticated(MissingToken), observed net 3600s"),
+        ]);
+    }
 }
 
 /// The wait that is told is the longest of all, be it a limit's or the caller's; the first on a tie.

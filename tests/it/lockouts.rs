@@ -208,6 +208,13 @@ fn failures_are_counted_together_or_not_at_all() {
         (bad("192.0.2.1"), "FailedToken, tight engaged"),
         (bad("192.0.2.1"), "FailedToken, observed tight locked 60s"),
     ]);
+    // Who comes again pays at entry again.
+    let entry = "limits: [{ name: net, key: client.network, charge: entry, rate: 1/1m, burst: 2 }]\n";
+    Bench::new(&format!("{entry}{}", two.replace("window: 1m", "window: 10s"))).at(0).check(&[
+        (bad("192.0.2.1"), "FailedToken, tight engaged"),
+        (bad("192.0.2.1"), "tight locked 60s"),
+        (bad("192.0.2.1"), "net 60s"),
+    ]);
     // A failure whose client cannot be told is refused all the same.
     Bench::new(two).at(0).check(&[(failed("", 26), "FailedToken"), (failed("", 26), "FailedToken, wide engaged")]);
 }

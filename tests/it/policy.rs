@@ -448,7 +448,10 @@ fn observing_everything_excuses_no_identity() {
                 json!({"path": "/%"}),
                 "allowed [], observed BadRequest: the path holds a percent sign without two hexadecimal digits behind it",
             ),
-            (json!({"path": "/%", "claims": null}), "Unauthenticated(MissingToken)"),
+            (
+                json!({"path": "/%", "claims": null}),
+                "Unauthenticated(MissingToken), observed BadRequest: the path holds a percent sign without two hexadecimal digits behind it",
+            ),
             (json!({"claims": null}), "Unauthenticated(MissingToken)"),
             (json!({"claims": "expired"}), "Unauthenticated(FailedToken)"),
             (
@@ -514,6 +517,27 @@ callers:
             (json!({"path": "/a", "client": "192.0.2.1"}), "allowed []"),
         ],
     );
+    let limited = "
+limits: [{ name: admin, when: { path: /admin/** }, key: [], rate: 1/1h, mode: observe }]
+lockouts: [{ name: inside, when: { client: 10.0.0.0/8 }, key: [], threshold: 1, window: 1h, mode: observe }]
+";
+    check(
+        limited,
+        &[
+            (json!({"path": "/a%2Fb", "client": "192.0.2.1"}), unsafe_path),
+            (json!({"path": "/a"}), "allowed [], observed Unavailable(Client)"),
+            (json!({"path": "/a", "client": "192.0.2.1"}), "allowed []"),
+        ],
+    );
+    // Where a caller stands in for the client, nothing asks for that.
+    let either = "
+limits: [{ name: either, key: { first_of: [principal, client.network] }, rate: 9/1h }]
+callers: { rules: [{ when: { principal: mallory }, deny: closed, mode: observe }] }
+";
+    check(
+        either,
+        &[(who("alice", &[]), "allowed []"), (who("mallory", &[]), "allowed [], observed Forbidden: closed")],
+    );
     let excused = "
 mode: observe
 token: { prefixes: [\"r:\"], missing: { allow_when: { path: /healthz } } }
@@ -529,15 +553,18 @@ token: { prefixes: [\"r:\"], missing: { allow_when: { not: { path: /admin/** } }
         &[
             (nobody("/x"), "allowed []"),
             (nobody("/admin/x"), "Unauthenticated(MissingToken)"),
-            (nobody("/x;/../admin"), "Unauthenticated(MissingToken)"),
+            (nobody("/x;/../admin"), "Unauthenticated(MissingToken), observed BadRequest: the path holds a semicolon"),
         ],
     );
     check(
         excused,
         &[
             (nobody("/healthz"), "allowed [], observed Unavailable(Client)"),
-            (nobody("/other"), "Unauthenticated(MissingToken)"),
-            (nobody("/healthz%2F"), "Unauthenticated(MissingToken)"),
+            (nobody("/other"), "Unauthenticated(MissingToken), observed Unavailable(Client)"),
+            (
+                nobody("/healthz%2F"),
+                "Unauthenticated(MissingToken), observed BadRequest: the path holds an encoded slash",
+            ),
         ],
     );
 }
