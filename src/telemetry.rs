@@ -128,11 +128,11 @@ impl Telemetry {
         );
     }
 
-    /// Reports a CheckRequest that cannot be read.
-    pub fn unreadable(&self, error: &dyn std::fmt::Display, now: Now) {
+    /// Reports a message of Envoy that cannot be read.
+    pub fn unreadable(&self, what: &str, error: &dyn std::fmt::Display, now: Now) {
         if let Some(left_out) = self.kept.gate.pass("unreadable", self.refusals, now) {
             let left_out = (left_out > 0).then_some(left_out);
-            warn!(%error, left_out, "a CheckRequest cannot be read");
+            warn!(%error, left_out, "{what} cannot be read");
         }
     }
 

@@ -4,11 +4,13 @@
 use crate::answer::{Answer, ResponseRules};
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::engine::outcomes::Settled;
 use crate::envoy::check_response::CheckResponse;
 use crate::envoy::wire::Unreadable;
 use crate::envoy::{access_log, check_request};
 use crate::telemetry::{Decided, Telemetry};
 use crate::time::Clock;
+use std::fmt::Display;
 use tonic::Code;
 
 /// All that a Check needs.
@@ -59,7 +61,7 @@ impl ExtAuthz {
         #[cfg(feature = "otlp")]
         let span = spans.and_then(|spans| spans.begin(metadata("traceparent"), || self.engine.calendar()));
         let mut request = check_request::read(message)
-            .inspect_err(|unreadable| self.telemetry.unreadable(unreadable, self.engine.now()))?;
+            .inspect_err(|error| self.telemetry.unreadable("a CheckRequest", error, self.engine.now()))?;
         if let Some(key) = self.engine.client_key() {
             request.client = metadata(key).unwrap_or_default();
         }
@@ -84,6 +86,13 @@ impl ExtAuthz {
     /// Takes in one message of Envoy's access log.
     pub fn log(&self, message: &[u8]) {
         access_log::settle(&self.engine, message, |settlement| self.telemetry.settled(&settlement, self.engine.now()));
+    }
+
+    /// Counts a message of Envoy's access log that is lost, whose outcomes nobody knows.
+    pub fn lose_log(&self, error: &dyn Display) {
+        let now = self.engine.now();
+        self.telemetry.settled(&self.engine.not_settled(Settled::Unreadable), now);
+        self.telemetry.unreadable("an access log", error, now);
     }
 }
 

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::server::{ClientStreamingService, Grpc, UnaryService};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tower_service::Service;
 
@@ -29,6 +29,9 @@ const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLog
 
 /// The largest CheckRequest, in bytes. Envoy's are 0.3 to 42 kB; what is read of one takes many times its size.
 const LARGEST: usize = 1024 * 1024;
+
+/// The largest message of access logs, in bytes. Envoy collects entries in one while it cannot send them.
+const LARGEST_LOG: usize = 16 * LARGEST;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -127,7 +130,7 @@ impl Service<http::Request<Body>> for Services {
             }
             LOGS => {
                 let logs = self.logs.clone();
-                let mut grpc = Grpc::new(LogCodec).max_decoding_message_size(LARGEST);
+                let mut grpc = Grpc::new(LogCodec).max_decoding_message_size(LARGEST_LOG);
                 Box::pin(async move { Ok(grpc.client_streaming(logs, request).await) })
             }
             path if path.starts_with("/grpc.health.v1.Health/") => {
@@ -147,7 +150,7 @@ fn report_unread(live: &Live, headers: &http::HeaderMap) {
     if let Some(status) = Status::from_header_map(headers) {
         let judge = live.load();
         judge.telemetry.metrics().failed(CheckError::Unreadable);
-        judge.telemetry.unreadable(&status.message(), judge.engine.now());
+        judge.telemetry.unreadable("a CheckRequest", &status.message(), judge.engine.now());
     }
 }
 
@@ -203,13 +206,19 @@ impl ClientStreamingService<Bytes> for Logs {
     }
 }
 
-/// Takes in access logs until the stream ends. A message that cannot be read does not end it.
+/// Takes in access logs until the stream ends. A message that cannot be read does not end it, unless it is too large.
 async fn take_in(live: &Live, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
-    while let Some(message) = messages.message().await? {
-        match catch_unwind(AssertUnwindSafe(|| live.load().log(&message))) {
-            Ok(()) => {}
-            Err(_) => return Err(Status::internal("the access log failed")),
+    while let Some(message) = messages.message().await.inspect_err(|status| report_lost(live, status))? {
+        if catch_unwind(AssertUnwindSafe(|| live.load().log(&message))).is_err() {
+            live.load().lose_log(&"a bug in Tollgate");
         }
     }
     Ok(())
+}
+
+/// Reports access logs that are too large. What else ends a stream leaves none behind.
+fn report_lost(live: &Live, status: &Status) {
+    if status.code() == Code::OutOfRange {
+        live.load().lose_log(&status.message());
+    }
 }

@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
+const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs";
+
 const RULES: &str = "
 client: { address: { rpc_metadata: x-client-ip } }
 callers: { rules: [{ when: { principal: mallory }, deny: closed }, { when: { principal: olga }, ceiling: [1/24h], mode: observe }] }
@@ -135,6 +137,16 @@ fn what_was_decided_is_counted() {
         || Ok(scrape(&mesh.tollgate).contains("tollgate_check_errors_total{kind=\"unreadable\"} 4").then_some(()));
     must(wait_until("the Check that was cut off", seen));
     assert_eq!(value(&scrape(&mesh.tollgate), "tollgate_check_errors_total{kind=\"panic\"}"), 0.0);
+
+    // Envoy collects access logs while it cannot send them: none is lost for its size, but for one beyond all measure.
+    let mut logs = Http2::connect(mesh.tollgate.address());
+    for (megabytes, status) in [(2, "0"), (17, "11")] {
+        let answered = logs.send(grpc(LOGS), framed(&vec![0; megabytes << 20]));
+        assert_eq!(answered.field("grpc-status"), Some(status), "{megabytes} MiB");
+    }
+    assert_eq!(value(&scrape(&mesh.tollgate), "tollgate_outcomes_total{result=\"unreadable\"}"), 2.0);
+    let told = mesh.logged("the lost log", |record| record["message"] == "an access log cannot be read");
+    assert!(told["error"].as_str().unwrap().contains("17825792 bytes"), "{told}");
 
     // What has changed since the configuration did.
     std::fs::write(mesh.tollgate.config(), "mode: watch").unwrap();
