@@ -38,6 +38,8 @@ impl Collector for Scrape {
         let mut writer = Writer(&mut encoder);
         of_process(&mut writer, &self.status)?;
         of_configuration(&mut writer, &self.live)?;
+        #[cfg(feature = "otlp")]
+        judge.telemetry.spans().map_or(Ok(()), |spans| of_spans(&mut writer, spans.counts()))?;
         of_tables(&mut writer, &judge.engine)?;
         of_outcomes(&mut writer, &judge.engine)
     }
@@ -82,6 +84,12 @@ fn of_configuration(writer: &mut Writer<'_, '_>, live: &Live) -> Result<(), Erro
     let help = "When the last snapshot was written, or else the process started, in seconds since 1970";
     let last = status.last_snapshot.map(|seconds| (vec![], seconds as f64));
     writer.gauges("tollgate_snapshot_timestamp_seconds", help, last)
+}
+
+#[cfg(feature = "otlp")]
+fn of_spans(writer: &mut Writer<'_, '_>, [sent, lost]: [u64; 2]) -> Result<(), Error> {
+    let results = [(vec![("result", "sent")], sent as f64), (vec![("result", "lost")], lost as f64)];
+    writer.counters("tollgate_spans", "Spans, by whether the collector took them", results)
 }
 
 fn of_tables(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error> {

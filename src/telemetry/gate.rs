@@ -27,6 +27,8 @@ impl Gate {
             None => rules.entry(rule.to_owned()).or_default(),
         };
         let terms = Terms::of(rate);
+        // A rate that was another before a reload leaves no more debt than this one permits.
+        lines.tat = lines.tat.min(now.nanos().saturating_add(terms.tolerance));
         if terms.weigh(lines.tat, now.nanos(), 1) != Fit::Fits {
             lines.left_out += 1;
             return None;

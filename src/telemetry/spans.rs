@@ -1,7 +1,10 @@
 //! Traces over OTLP: one span for each Check that Envoy traces, as a child of Envoy's. No name of a caller is in it.
 
+mod exporter;
+
 use crate::decision::Decision;
 use crate::time::from_calendar;
+use exporter::{Counted, Counts, MOST_WAITING};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState,
     Tracer as _, TracerProvider as _,
@@ -9,7 +12,9 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long spans that wait may take to be sent at the end.
@@ -19,6 +24,7 @@ const LAST: Duration = Duration::from_secs(2);
 pub struct Spans {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
+    counts: Arc<Counts>,
 }
 
 /// A Check that is traced, from its start on.
@@ -36,9 +42,21 @@ impl Spans {
     /// Those of the exporter, if `endpoint` is none.
     pub fn start(endpoint: &str) -> Result<Self, ExporterBuildError> {
         let exporter = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?;
-        let resource = Resource::builder().with_service_name("tollgate").build();
-        let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
-        Ok(Self { tracer: provider.tracer("tollgate"), provider })
+        let counts = Arc::<Counts>::default();
+        let (endpoint, is_failing) = (endpoint.to_owned(), AtomicBool::default());
+        let exporter = Counted { exporter, counts: Arc::clone(&counts), endpoint, is_failing };
+        let queue = BatchConfigBuilder::default().with_max_queue_size(MOST_WAITING).build();
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(queue).build())
+            .with_sampler(Sampler::AlwaysOn)
+            .with_resource(Resource::builder().with_service_name("tollgate").build())
+            .build();
+        Ok(Self { tracer: provider.tracer("tollgate"), provider, counts })
+    }
+
+    /// Spans that the collector took, and those that were lost.
+    pub fn counts(&self) -> [u64; 2] {
+        self.counts.read()
     }
 
     /// A span that goes on with `traceparent` (W3C Trace Context), if that is of a trace that is sampled.
@@ -49,6 +67,9 @@ impl Spans {
 
     /// Ends a span with what was decided.
     pub fn end(&self, Started { parent, since }: Started, decision: &Decision<'_>, calendar: u64) {
+        if !self.counts.has_room() {
+            return;
+        }
         let (verdict, refusal) = match decision.observed().filter(|_| decision.is_allowed()) {
             Some(refusal) => ("observed", refusal),
             None if decision.is_allowed() => ("allowed", decision),

@@ -136,7 +136,10 @@ fn a_flood_of_refusals_is_counted() {
     assert_eq!(must(wait_until("the count of lockouts", told))["lines"], 2);
     assert_eq!((records(&mesh, "a lockout was engaged").len(), records(&mesh, "refused").len()), (2, 3));
 
-    let mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: 1/1s }}\n"));
+    // At a new rate nobody waits for what the old one had spent.
+    let mesh = Mesh::start(&format!("{PLAIN}log: {{ refusals: 1/24h }}\n"));
+    mesh.send("GET", "/", &[]);
+    std::fs::write(mesh.tollgate.config(), format!("{PLAIN}log: {{ refusals: 1/1s }}\n")).unwrap();
     let left_out = || {
         mesh.send("GET", "/", &[]);
         Ok(records(&mesh, "refused").iter().find_map(|record| record["left_out"].as_u64()))

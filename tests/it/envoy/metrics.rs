@@ -25,7 +25,7 @@ lockouts: [{ name: bad-tokens, on: failed_token, key: client.network, threshold:
 ";
 
 /// A configuration with a listener for metrics.
-fn with_metrics(rules: &str) -> String {
+pub fn with_metrics(rules: &str) -> String {
     format!("{}{rules}", PLAIN.replace("listen: {", "listen: { metrics: \"127.0.0.1:0\","))
 }
 

@@ -1,7 +1,12 @@
 //! Spans: a collector gets one for each Check that Envoy traces, as part of Envoy's trace and without a caller's name.
 
-use super::mesh::{Mesh, PLAIN, must};
+use super::checks::{CHECK, verdict};
+use super::mesh::{Mesh, PLAIN, must, program};
+use super::metrics::{scrape, with_metrics};
+use super::process::Tollgate;
+use super::stops::logged;
 use super::wait_until;
+use super::wire::{Http2, framed, grpc};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, mpsc};
@@ -82,4 +87,22 @@ fn a_check_is_a_span_of_envoys_trace() {
         assert!(collector.has(told), "{}", String::from_utf8_lossy(told));
     }
     assert!(!collector.has(b"mallory") && !collector.has(&bytes(not)));
+}
+
+/// Where no collector is, that is said once, and what is lost is counted.
+#[test]
+fn spans_that_are_lost_are_counted() {
+    // Port 1 of a loopback address that nothing else here uses.
+    let traces = "traces: { otlp: \"http://127.0.0.14:1\" }\n";
+    let tollgate = must(Tollgate::start(program(), &[], &with_metrics(traces)));
+    let mut connection = Http2::connect(tollgate.address());
+    let mut traced = grpc(CHECK);
+    let parent = http::HeaderValue::from_static("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    traced.headers_mut().insert("traceparent", parent);
+    for _ in 0..3 {
+        assert_eq!(verdict(&connection.send(traced.clone(), framed(b""))), 401);
+    }
+    let lost = || Ok(scrape(&tollgate).contains("tollgate_spans_total{result=\"lost\"} 3").then_some(()));
+    must(wait_until("the loss", lost));
+    assert!(logged(&tollgate, "spans are lost: the collector does not take them"), "{:?}", tollgate.log());
 }
