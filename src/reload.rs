@@ -18,7 +18,7 @@ pub struct Live {
     status: Mutex<Status>,
 }
 
-/// How the live configuration came about.
+/// How the live configuration came about, and the snapshots of its state.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
     /// What was read.
@@ -33,8 +33,10 @@ pub struct Status {
     pub seen: Option<Hash>,
     /// Whether the live configuration has changes that only a restart brings.
     pub needs_restart: bool,
-    /// Snapshots that were written, and those that could not be.
-    pub snapshots: [u64; 2],
+    /// Snapshots that were written.
+    pub snapshots_written: u64,
+    /// Those that could not be.
+    pub snapshots_failed: u64,
     /// When the last one was written, or else the first was waited for, in seconds since the Unix epoch.
     pub last_snapshot: Option<u64>,
 }
@@ -56,7 +58,8 @@ impl Live {
             refused: 0,
             seen: Some(hash),
             needs_restart: false,
-            snapshots: [0; 2],
+            snapshots_written: 0,
+            snapshots_failed: 0,
             last_snapshot: None,
         };
         Self { judge: ArcSwap::from_pointee(first), writing: Mutex::default(), status: Mutex::new(status) }
@@ -72,15 +75,16 @@ impl Live {
         *self.status_mut()
     }
 
-    /// Answers by `config` from now on, going on with the state of before. When this returns, no rate that only the earlier
+    /// Answers by `config` from now on, going on with the state of before; `needs_restart` says whether some of it only counts
+    /// after a restart. When this returns, no rate that only the earlier
     /// policy brought applies any more.
-    pub fn replace(&self, config: Config, hash: Hash) {
+    pub fn replace(&self, config: Config, hash: Hash, needs_restart: bool) {
         let next = self.load().succeeded(config);
         let before = self.judge.swap(Arc::new(next));
         wait_until_unused(&before);
         self.load().engine.take_over();
         let mut status = self.status_mut();
-        *status = Status { hash, since: unix_now(), applied: status.applied + 1, ..*status };
+        *status = Status { hash, since: unix_now(), applied: status.applied + 1, needs_restart, ..*status };
     }
 
     /// Writes a snapshot, after another that is being written.
@@ -97,9 +101,11 @@ impl Live {
     /// Notes whether a snapshot could be written.
     pub fn wrote_snapshot(&self, is_written: bool) {
         let mut status = self.status_mut();
-        status.snapshots[usize::from(!is_written)] += 1;
         if is_written {
+            status.snapshots_written += 1;
             status.last_snapshot = Some(unix_now());
+        } else {
+            status.snapshots_failed += 1;
         }
     }
 
@@ -111,11 +117,6 @@ impl Live {
     /// Notes a file that cannot be used.
     pub fn refuse(&self) {
         self.status_mut().refused += 1;
-    }
-
-    /// Notes whether what is live has changes that only a restart brings.
-    pub fn needs_restart(&self, needs: bool) {
-        self.status_mut().needs_restart = needs;
     }
 
     fn status_mut(&self) -> MutexGuard<'_, Status> {

@@ -82,12 +82,12 @@ pub async fn run(
     info!(address = %listener.address(), workers = count, "listening");
     let pages = Arc::new(Pages { registry: scrape::registry(&live, status.clone()), status });
 
-    let mut left = ends.shutdown.timeout;
+    let (mut left, mut reported) = (ends.shutdown.timeout, Reported::default());
     let ended = tokio::select! {
         failure = listener.accept_all(&mut deal) => Err(failure),
         () = workers.one_ended() => Err(io::Error::other("a worker ended by itself")),
         failure = serve_pages(metrics.as_ref(), &pages) => Err(failure),
-        never = sweep(&live) => match never {},
+        never = sweep(&live, &mut reported) => match never {},
         delay = wait_out(stop, ends.shutdown, &health) => {
             left = left.saturating_sub(delay);
             Ok(())
@@ -103,7 +103,7 @@ pub async fn run(
         () = drain(workers, stopping, health.grpc, left) => {}
         _ = serve_pages(metrics.as_ref(), &pages) => {}
     }
-    report(&live, &mut Reported::default());
+    report(&live, &mut reported);
     ended
 }
 
@@ -156,16 +156,15 @@ async fn drain(workers: Workers, stopping: watch::Sender<()>, mut health: Health
 }
 
 /// Sweeps on a thread of its own, so that connections are accepted meanwhile, and reports what requests lacked.
-async fn sweep(live: &Arc<Live>) -> Infallible {
+async fn sweep(live: &Arc<Live>, reported: &mut Reported) -> Infallible {
     let mut every = tokio::time::interval(SWEEP);
-    let mut reported = Reported::default();
     loop {
         every.tick().await;
         let sweeping = Arc::clone(live);
         if tokio::task::spawn_blocking(move || sweeping.load().engine.sweep()).await.is_err() {
             warn!("a sweep failed; expired state stays until the next one");
         }
-        report(live, &mut reported);
+        report(live, reported);
     }
 }
 

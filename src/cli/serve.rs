@@ -129,7 +129,7 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
             }
             Seen::Same => {
                 live.saw(Some(source.hash()));
-                tracing::info!("the configuration file holds what was read last");
+                say_same(live.status().is_current());
             }
             Seen::Unreadable(error) => {
                 live.saw(None);
@@ -137,6 +137,15 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
             }
         }
     }
+}
+
+/// Logs that the configuration file holds what was read last.
+fn say_same(is_live: bool) {
+    if is_live {
+        return tracing::info!("the configuration file holds what is live");
+    }
+    let hint = "run `tollgate check` on the file; the earlier configuration stays";
+    tracing::warn!(hint, "the configuration file holds what was refused before");
 }
 
 async fn take_in(Changed { config, needs_restart }: Changed, hash: Hash, live: &Arc<Live>, log: &Log) {
@@ -149,15 +158,14 @@ async fn take_in(Changed { config, needs_restart }: Changed, hash: Hash, live: &
     };
     warn_of(&config);
     log.set_level(config.log.level);
-    let replacing = Arc::clone(live);
+    let (replacing, restart) = (Arc::clone(live), !needs_restart.is_empty());
     // On a thread of its own: it walks all callers.
-    if tokio::task::spawn_blocking(move || replacing.replace(config, hash)).await.is_err() {
+    if tokio::task::spawn_blocking(move || replacing.replace(config, hash, restart)).await.is_err() {
         live.refuse();
         return tracing::error!(%hash, "the configuration was not reloaded: a bug in Tollgate");
     }
-    live.needs_restart(!needs_restart.is_empty());
     tracing::info!(%hash, "the configuration was reloaded");
-    if !needs_restart.is_empty() {
+    if restart {
         let sections = needs_restart.join(", ");
         tracing::warn!(sections, "what changed in these sections needs a restart");
     }

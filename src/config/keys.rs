@@ -17,9 +17,6 @@ pub const KEY: Kind<Vec<KeyPart>> = Kind::Is(
 );
 
 /// The most parts that stand in for one another; more than anybody needs.
-const MOST: usize = 16;
-
-/// The most parts that stand in for one another.
 const MOST_SOURCES: usize = 16;
 
 /// The entries of a map.
@@ -66,10 +63,6 @@ fn first_of<'d>(value: &mut Value<'d, '_>, entries: Entries<'d>, name: &'d Node,
     if !(2..=MOST_SOURCES).contains(&nodes.len()) {
         let cause = format!("`first_of` needs 2 to {MOST_SOURCES} parts, and holds {}", nodes.len());
         return value.inner(name).reject(&cause, "write the part, and those that stand in where it is missing");
-    }
-    if nodes.len() > MOST {
-        let cause = format!("`first_of` holds {} parts", nodes.len());
-        return value.inner(name).reject(&cause, &format!("keep it to {MOST}"));
     }
     let sources: Vec<_> = nodes.iter().map(|node| one_of(value, node)).collect();
     let sources = sources.into_iter().collect::<Option<Vec<_>>>()?;

@@ -40,20 +40,8 @@ const FAILURES: Kind<Vec<Failure>> = Kind::Is(
     "a list of failures",
     r#"{"type": "array", "minItems": 1, "items": {"enum": ["not_yet_valid", "expired", "malformed", "issuer", "audience",
         "signature", "unknown_key", "key_set", "unknown"]}}"#,
-    |value| value.list(|failure| word(failure, &FAILURE)),
+    |value| value.list(|failure| word(failure, &Failure::ALL.map(|failure| (failure.as_str(), failure)))),
 );
-
-const FAILURE: [(&str, Failure); 9] = [
-    ("not_yet_valid", Failure::NotYetValid),
-    ("expired", Failure::Expired),
-    ("malformed", Failure::Malformed),
-    ("issuer", Failure::Issuer),
-    ("audience", Failure::Audience),
-    ("signature", Failure::Signature),
-    ("unknown_key", Failure::UnknownKey),
-    ("key_set", Failure::KeySet),
-    ("unknown", Failure::Unknown),
-];
 
 /// The highest threshold.
 const MOST_STRIKES: u64 = 1_000_000;

@@ -78,7 +78,7 @@ fn of_configuration(writer: &mut Writer<'_, '_>, live: &Live) -> Result<(), Erro
     let results =
         [(vec![("result", "applied")], status.applied as f64), (vec![("result", "refused")], status.refused as f64)];
     writer.counters("tollgate_config_reloads", "Changes of the configuration file that were seen", results)?;
-    let [written, failed] = status.snapshots.map(|count| count as f64);
+    let (written, failed) = (status.snapshots_written as f64, status.snapshots_failed as f64);
     let results = [(vec![("result", "written")], written), (vec![("result", "failed")], failed)];
     writer.counters("tollgate_snapshots", "Snapshots of the state, where they are turned on", results)?;
     let help = "When the last snapshot was written, or else the process started, in seconds since 1970";
@@ -148,7 +148,7 @@ fn of_outcomes(writer: &mut Writer<'_, '_>, engine: &Engine) -> Result<(), Error
         "Requests that cost the default, since they did not say what they cost",
         counted.missing_costs,
     )?;
-    let help = "Requests whose client's address a rule asks for, and that came without a readable one";
+    let help = "Requests that came without a readable address of their client, where some rule may ask for it";
     writer.counter("tollgate_unknown_clients", help, counted.unknown_clients)
 }
 

@@ -81,7 +81,10 @@ fn the_printed_curl_lines_get_through_until_their_rate_is_exceeded() {
 /// The image's health check, with the configuration of the composition.
 fn check_health(address: &str) {
     let mut health = Command::new(program());
-    health.args(&words("HEALTHCHECK")[1..]).env("TOLLGATE_CONFIG", root(&mounted_file("tollgate")));
+    health
+        .args(&words("HEALTHCHECK")[1..])
+        .args(["--timeout", "20s"])
+        .env("TOLLGATE_CONFIG", root(&mounted_file("tollgate")));
     let output = health.env("TOLLGATE_LISTEN", address).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

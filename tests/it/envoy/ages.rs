@@ -1,9 +1,10 @@
 //! The greatest age of a connection: it ends in order, and no request pays for it.
 
-use super::checks::{check, hold, verdict};
+use super::checks::{check, verdict};
 use super::http::Client;
 use super::mesh::{Mesh, PLAIN, must, program};
 use super::process::Tollgate;
+use super::stops::connect_and_hold;
 use super::wire::Http2;
 
 fn aged(age: &str) -> String {
@@ -13,9 +14,8 @@ fn aged(age: &str) -> String {
 /// tonic's grace for old connections would cut the request that is half sent, without a GOAWAY.
 #[test]
 fn an_old_connection_gets_a_goaway_and_its_request_an_answer() {
-    let tollgate = must(Tollgate::start(program(), &[], &aged("500ms")));
-    let mut old = Http2::connect(tollgate.address());
-    let held = hold(&mut old, "alice", "prefix:rate:1/24h");
+    let tollgate = must(Tollgate::start(program(), &[], &aged("2s")));
+    let (mut old, held) = connect_and_hold(&tollgate);
     old.until_goaway();
     assert_eq!(verdict(&held.finish(&mut old)), 200);
     assert_eq!(verdict(&check(&mut Http2::connect(tollgate.address()), "alice", "prefix:rate:1/24h")), 429);

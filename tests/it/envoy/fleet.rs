@@ -16,17 +16,13 @@ const CALLERS: usize = 200;
 /// The value of the authorization header, if there is one, and the status of the answer.
 type Case = (Option<String>, u16);
 
-/// With this many callers a busy machine may take longer for an answer than `envoy/envoy.yaml` gives it.
-const PATIENT: [(&str, &str); 2] =
-    [("                timeout: 0.25s", "                timeout: 5s"), ("max_interval: 0.25s", "max_interval: 5s")];
-
 /// Two that Envoy calls.
 type Fleet = Mesh<[Tollgate; 2]>;
 
 /// Each of the two is restarted twice, the other serving meanwhile.
 #[test]
 fn a_rolling_restart_costs_no_request() {
-    let mut fleet = fleet(["127.0.0.9:0", "127.0.0.10:0"], &PATIENT);
+    let mut fleet = fleet(["127.0.0.9:0", "127.0.0.10:0"], &[]);
     let (edge, cases, done) = (fleet.edge, cases(&fleet), &AtomicBool::new(false));
     let (rolled, counts) = thread::scope(|scope| {
         let spawn = |case| scope.spawn(move || call_until(done, edge, case));
@@ -49,7 +45,7 @@ fn a_rolling_restart_costs_no_request() {
 fn a_tollgate_that_is_gone_costs_no_request() {
     let unaware =
         ("- interval: 1s\n      no_traffic_interval: 1s", "- interval: 600s\n      no_traffic_interval: 600s");
-    let mut fleet = fleet(["127.0.0.11:0", "127.0.0.12:0"], &[PATIENT[0], PATIENT[1], unaware]);
+    let mut fleet = fleet(["127.0.0.11:0", "127.0.0.12:0"], &[unaware]);
     let (edge, cases) = (fleet.edge, cases(&fleet));
     must(fleet.tollgate[0].signal("KILL"));
     must(fleet.tollgate[0].wait());
@@ -71,9 +67,9 @@ fn fleet(listen: [&str; 2], patches: &[(&str, &str)]) -> Fleet {
     Mesh::around(tollgate, &addresses.each_ref().map(String::as_str), "127.0.0.1", patches)
 }
 
-/// The delay is long enough for Envoy's health checks, which are a second apart.
+/// The delay is long enough for Envoy's health checks, which are a second apart, on a machine that stands still in between.
 fn start(listen: &str) -> Result<Tollgate, String> {
-    let yaml = format!("{}shutdown: {{ delay: 3s }}\n", PLAIN.replace("127.0.0.1:0", listen));
+    let yaml = format!("{}shutdown: {{ delay: 8s }}\n", PLAIN.replace("127.0.0.1:0", listen));
     Tollgate::start(program(), &[], &yaml)
 }
 

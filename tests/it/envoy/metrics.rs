@@ -178,7 +178,7 @@ fn what_was_decided_is_counted() {
 fn health_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let rules = format!("shutdown: {{ delay: 3s }}\nstore: {{ memory: {{ snapshot: {state:?}, interval: 1h }} }}\n");
+    let rules = format!("shutdown: {{ delay: 25s }}\nstore: {{ memory: {{ snapshot: {state:?}, interval: 1h }} }}\n");
     let mut mesh = Mesh::start(&with_metrics(&rules));
     // A snapshot that never comes grows old as well.
     assert!(value(&scrape(&mesh.tollgate), "tollgate_snapshot_timestamp_seconds") > 1e9);
@@ -198,6 +198,7 @@ fn health_over_http() {
     must(wait_until("not ready", stopping));
     assert_eq!(get(&mesh.tollgate, "/livez").0, 200);
     assert_eq!(value(&scrape(&mesh.tollgate), "tollgate_ready"), 0.0);
+    must(mesh.tollgate.signal("INT"));
     assert!(must(mesh.tollgate.wait()).success());
 }
 

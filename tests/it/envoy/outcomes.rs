@@ -1,7 +1,7 @@
 //! Lockouts and outcomes through a real Envoy, which tells by its access log how requests to a toy login ended.
 
 use super::http::{Answer, Client};
-use super::mesh::{Mesh, must, program};
+use super::mesh::{Mesh, assert_wait, must, now, program};
 use super::process::Tollgate;
 use super::upstream::{Asked, Upstream};
 use super::wait_until;
@@ -76,9 +76,8 @@ struct Login {
     gate: Gate,
 }
 
-/// What is changed of envoy.yaml: the access log is there, Envoy hides a header, sends bodies, is behind one proxy and is
-/// patient.
-fn patches() -> [(&'static str, String); 6] {
+/// What is changed of envoy.yaml: the access log is there, Envoy hides a header, sends bodies and is behind one proxy.
+fn patches() -> [(&'static str, String); 4] {
     let entry = |text: &str| -> String {
         text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("          {line}\n")).collect()
     };
@@ -88,9 +87,6 @@ fn patches() -> [(&'static str, String); 6] {
         ("          http_filters:\n", format!("          http_filters:\n{}", entry(HIDDEN))),
         ("              encode_raw_headers: true\n", body.to_owned()),
         ("use_remote_address: true", "use_remote_address: true\n          xff_num_trusted_hops: 1".to_owned()),
-        // With a hundred requests at once a busy machine may take longer for an answer than the file gives it.
-        ("                timeout: 0.25s", "                timeout: 5s".to_owned()),
-        ("max_interval: 0.25s", "max_interval: 5s".to_owned()),
     ]
 }
 
@@ -237,11 +233,15 @@ fn of_a_hundred_at_once_the_threshold_passes() {
 
 #[test]
 fn a_lockout_ends_by_itself() {
-    let login = Login::start(&LOGIN.replace("15m", "1s"));
+    let login = Login::start(&LOGIN.replace("15m", "1s").replace("threshold: 5", "threshold: 1"));
     let here = "198.51.100.1";
-    assert_eq!(login.attempts(here, "alice", &WRONG), [401; 5]);
-    let refused = login.post("/login", here, &json!({ "username": "alice", "password": "right" }));
-    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    // On a machine that stands still it may be over before it is looked at: then once more.
+    let refused = must(wait_until("a lockout", || {
+        login.attempt(here, "alice", "wrong");
+        let answer = login.post("/login", here, &json!({ "username": "alice", "password": "right" }));
+        Ok((answer.status == 429).then_some(answer))
+    }));
+    assert_eq!(refused.header("retry-after"), Some("1"));
     must(wait_until("the end of the lockout", || Ok((login.attempt(here, "alice", "right") == 200).then_some(()))));
 }
 
@@ -271,6 +271,7 @@ fn bad_tokens_lock_their_address_and_no_neighbour() {
     let good = login.mesh.token("alice", &[]);
     // Signed by nobody whom Envoy knows.
     let forged = super::mesh::key().sign(&super::mesh::whole(json!({ "sub": "alice" }))).unwrap();
+    let start = now();
     for attempt in 0..20 {
         let refused = get(&forged);
         let challenge = "Bearer realm=\"tollgate\", error=\"invalid_token\"";
@@ -278,7 +279,7 @@ fn bad_tokens_lock_their_address_and_no_neighbour() {
     }
     let refused = get(&forged);
     assert_eq!((refused.status, refused.header("www-authenticate")), (429, None));
-    assert!(refused.header("retry-after").is_some_and(|wait| (58..=60).contains(&wait.parse().unwrap())));
+    assert_wait(refused.header("retry-after"), 60, start);
     assert_eq!(get(&good).status, 200);
     // None is no failure.
     assert_eq!(login.mesh.send("GET", "/", &[("x-forwarded-for", "198.51.100.1")]).status, 200);

@@ -107,10 +107,10 @@ fn who_is_killed_leaves_a_whole_snapshot() {
             let come_back = since.elapsed().as_secs_f64() / UNIT.as_secs_f64();
             assert!(first < left + come_back.ceil() as u64, "{first} after {left}, of which {come_back} came back");
         }
+        let since = now();
         let left = ask(&tollgate, 5 + round % 7);
         // Every other time what was spent is in the file by now; else it is cut off wherever it is.
         if round % 2 == 0 {
-            let since = now();
             (0..2).for_each(|_| until_written(&path));
             kept = Some((left, since));
         }

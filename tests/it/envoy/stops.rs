@@ -47,14 +47,12 @@ fn a_signal_ends_the_process_when_requests_in_flight_are_answered() {
 /// The delay: every client sees NOT_SERVING, and is still answered.
 #[test]
 fn until_the_delay_is_over_requests_and_connections_are_taken() {
-    const DELAY: Duration = Duration::from_secs(2);
-    let mut tollgate = start(PLAIN, "shutdown: { delay: 2s }\n");
+    let mut tollgate = start(PLAIN, LONG_DELAY);
     let (mut connection, held) = connect_and_hold(&tollgate);
     let pending = connection.ask(grpc("/grpc.health.v1.Health/Watch"), framed(b""));
     let mut watch = connection.head(pending);
     assert_eq!(connection.next(&mut watch), Some(framed(&[8, SERVING])));
 
-    let signalled = now();
     must(tollgate.signal("TERM"));
     assert_eq!(connection.next(&mut watch), Some(framed(&[8, NOT_SERVING])));
     let mut another = Http2::connect(tollgate.address());
@@ -66,10 +64,24 @@ fn until_the_delay_is_over_requests_and_connections_are_taken() {
     }
     until_logged(&tollgate, "stopping: the health is NOT_SERVING");
     assert!(!logged(&tollgate, "draining"), "{:?}", tollgate.log());
+    drop((connection, another, held));
+    must(tollgate.signal("INT"));
+    assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
+}
 
-    another.until_goaway();
-    assert!(signalled.elapsed() >= DELAY);
+#[test]
+fn when_the_delay_is_over_connections_end_in_order() {
+    let mut tollgate = start(PLAIN, "shutdown: { delay: 500ms }\n");
+    let (mut connection, held) = connect_and_hold(&tollgate);
+    let pending = connection.ask(grpc("/grpc.health.v1.Health/Watch"), framed(b""));
+    let mut watch = connection.head(pending);
+    let signalled = now();
+    must(tollgate.signal("TERM"));
     connection.until_goaway();
+    assert!(signalled.elapsed() >= Duration::from_millis(500));
+    for status in [SERVING, NOT_SERVING] {
+        assert_eq!(connection.next(&mut watch), Some(framed(&[8, status])));
+    }
     assert_eq!(connection.next(&mut watch), None, "the watch is let go");
     assert_eq!(verdict(&held.finish(&mut connection)), 200);
     assert_eq!(must(tollgate.wait()).code(), Some(0), "{:?}", tollgate.log());
@@ -168,7 +180,7 @@ fn start(yaml: &str, shutdown: &str) -> Tollgate {
 }
 
 /// A connection with a Check that is half sent.
-fn connect_and_hold(tollgate: &Tollgate) -> (Http2, Held) {
+pub fn connect_and_hold(tollgate: &Tollgate) -> (Http2, Held) {
     let mut connection = Http2::connect(tollgate.address());
     let held = hold(&mut connection, "alice", "prefix:rate:1/24h");
     // It comes after that half on the same connection, so its answer shows that the half has arrived.
