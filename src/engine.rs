@@ -33,14 +33,15 @@ use std::sync::Arc;
 pub struct Engine {
     token: TokenRules,
     policy: Policy,
-    /// What rules ask of every request, those included that are only observed, and without them.
+    /// What rules ask of every request.
     needs: Needs,
+    /// The same of those that are enforced.
     enforced_needs: Needs,
     limits: Limits,
     lockouts: Lockouts,
     /// Whether some limit or lockout asks for the calendar.
     asks_calendar: bool,
-    /// Whether some limit or lockout counts by client, where nothing stands in for it.
+    /// Whether the key of some limit or lockout may ask for the client.
     counts_clients: bool,
     outcomes: Arc<Outcomes>,
     limiter: Limiter<Enforced>,
@@ -58,7 +59,7 @@ struct Outcomes {
 /// A request that got past entry.
 struct Entered<'l, 'r> {
     cost: u64,
-    /// Whether it lacks what rules ask for that are only observed, so that these cannot say more of it.
+    /// Whether it lacks what rules ask for that are only observed: then they are asked nothing else.
     lacks: bool,
     /// What it is charged, at entry and with the caller's rates.
     bill: Bill<'l>,
@@ -174,22 +175,36 @@ impl Engine {
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
         let lack = self.policy.lacking(self.needs, facts);
+        match self.pay(cost, lack.is_some(), is_preflight, facts, decline) {
+            Ok(entered) => Ok(Entered { entry: entered.entry.observing_lack(lack), ..entered }),
+            Err(refused) => Err(refused.observing_lack(lack)),
+        }
+    }
+
+    /// Takes what limits charge at entry.
+    #[allow(clippy::result_large_err, reason = "a box would be an allocation for each request that is refused")]
+    fn pay<'r>(
+        &self,
+        cost: u64,
+        lacks: bool,
+        is_preflight: bool,
+        facts: &Facts<'_>,
+        decline: &impl Fn(Verdict<'r>) -> Decision<'r>,
+    ) -> Result<Entered<'_, 'r>, Decision<'r>> {
         let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
         if !self.lockouts.is_empty() && !is_preflight {
             self.lockouts.bill(facts, self.moment(), &mut bill).map_err(decline)?;
         }
+        if lacks {
+            bill.drop_observed();
+        }
         let (taken, _) = self.take(Group { charges: &bill.entry, ..Group::default() });
         bill.drop_charges_of(&taken.unfit);
-        let entry = Decision::taken(taken, Malformed::new());
-        if !entry.is_allowed() {
-            return Err(entry.with_malformed_of(decline(Verdict::Allowed)));
+        let entry = Decision::taken(taken, Malformed::new()).observing_lack(bill.observed_at_entry.take());
+        match entry.is_allowed() {
+            true => Ok(Entered { cost, lacks, entry, bill }),
+            false => Err(entry.with_malformed_of(decline(Verdict::Allowed))),
         }
-        let lacks = lack.is_some();
-        let entry = match lack.or(bill.observed_lack.take()) {
-            Some(verdict) => entry.observing(Decision::without_rates(verdict, Malformed::new())),
-            None => entry,
-        };
-        Ok(Entered { cost, lacks, entry, bill })
     }
 
     /// What is read of a request: the client also where a key only asks for it if nothing stands in for it.
@@ -209,13 +224,17 @@ impl Engine {
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
         let (taken, struck) = self.lockouts.fail(failure, facts, self.moment(), self.limiter.clock());
+        let locked_out = |refused| {
+            let taken = Taken { refused, ..Taken::default() };
+            self.come_again(Decision::taken(taken, Malformed::new()), &entered.bill)
+        };
         if taken.refused.is_some() && self.policy.mode == Mode::Enforce {
-            return self.come_again(Decision::taken(taken, Malformed::new()), &entered.bill);
+            return locked_out(taken.refused);
         }
         let declined = decline(verdict).engaging(self.lockouts.engaged(&struck, || self.moment()));
         match taken.refused.or(taken.observed) {
             None => declined,
-            refused => declined.observing(Decision::taken(Taken { refused, ..Taken::default() }, Malformed::new())),
+            refused => declined.observing(locked_out(refused)),
         }
     }
 
@@ -242,9 +261,11 @@ impl Engine {
         plan: Plan<'r>,
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
-        if let (Some(verdict), Plan::Charge(_)) = (bill.lack.take(), &plan) {
+        let is_charged = matches!(plan, Plan::Charge(_));
+        if let Some(verdict) = bill.lack.take().filter(|_| is_charged) {
             return Decision::without_rates(verdict, malformed).after(entry);
         }
+        let observed_lack = bill.observed_lack.take().filter(|_| is_charged);
         let caller = facts.caller().as_bytes();
         let (mut is_held, mut struck, mut unfit) = (false, Struck::new(), SmallVec::new());
         let decision = Decision::of(plan, malformed, |rates| {
@@ -262,7 +283,7 @@ impl Engine {
             true => self.reserve(decision, facts, &bill, &struck),
             false => self.come_again(decision, &bill),
         };
-        decision.after(entry).with_quotas(quotas)
+        decision.observing_lack(observed_lack).after(entry).with_quotas(quotas)
     }
 
     /// A refusal whose wait is for the whole request: who comes again pays at entry again.

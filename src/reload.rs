@@ -75,9 +75,8 @@ impl Live {
         *self.status_mut()
     }
 
-    /// Answers by `config` from now on, going on with the state of before; `needs_restart` says whether some of it only counts
-    /// after a restart. When this returns, no rate that only the earlier
-    /// policy brought applies any more.
+    /// Answers by `config` from now on, going on with the state of before. When this returns, no rate that only the earlier
+    /// policy brought applies any more. `needs_restart`: some of `config` waits for a restart.
     pub fn replace(&self, config: Config, hash: Hash, needs_restart: bool) {
         let next = self.load().succeeded(config);
         let before = self.judge.swap(Arc::new(next));

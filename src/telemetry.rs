@@ -99,7 +99,7 @@ impl Telemetry {
         match decision.observed() {
             None if decision.is_allowed() => self.allowed(decided),
             observed => {
-                // A bad identity is refused, whatever a lockout that is only observed would say of it.
+                // What was observed is told also beside a refusal.
                 if !decision.is_allowed() {
                     self.refused(decided, decision, "refused");
                 }
@@ -130,7 +130,7 @@ impl Telemetry {
 
     /// Reports a message of Envoy that cannot be read.
     pub fn unreadable(&self, what: &str, error: &dyn std::fmt::Display, now: Now) {
-        if let Some(left_out) = self.kept.gate.pass("unreadable", self.refusals, now) {
+        if let Some(left_out) = self.kept.gate.pass(&format!("{what} cannot be read"), self.refusals, now) {
             let left_out = (left_out > 0).then_some(left_out);
             warn!(%error, left_out, "{what} cannot be read");
         }

@@ -139,13 +139,15 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
     }
 }
 
+/// What to do about a file that cannot be used.
+const CHECK: &str = "run `tollgate check` on the file; the earlier configuration stays";
+
 /// Logs that the configuration file holds what was read last.
 fn say_same(is_live: bool) {
     if is_live {
         return tracing::info!("the configuration file holds what is live");
     }
-    let hint = "run `tollgate check` on the file; the earlier configuration stays";
-    tracing::warn!(hint, "the configuration file holds what was refused before");
+    tracing::warn!(hint = CHECK, "the configuration file holds what was refused before");
 }
 
 async fn take_in(Changed { config, needs_restart }: Changed, hash: Hash, live: &Arc<Live>, log: &Log) {
@@ -178,8 +180,7 @@ fn refuse(hash: Hash, error: &ConfigError) {
             tracing::error!(line, hint, "a mistake in the configuration: {cause}");
         }
     }
-    let hint = "run `tollgate check` on the file; the earlier configuration stays";
-    tracing::error!(%hash, hint, "the configuration was not reloaded: {}", summary(error));
+    tracing::error!(%hash, hint = CHECK, "the configuration was not reloaded: {}", summary(error));
 }
 
 fn summary(error: &ConfigError) -> String {

@@ -37,7 +37,10 @@ impl<'t> Decision<'t> {
 
     /// The same, with a refusal beside it that is only observed. Of several, the one with the longest wait is kept; a
     /// denial is one that never ends.
-    pub(crate) fn observing(mut self, refusal: Decision<'t>) -> Self {
+    pub(crate) fn observing(mut self, mut refusal: Decision<'t>) -> Self {
+        if let Some(beside) = refusal.observed.take() {
+            self = self.observing(*beside);
+        }
         let wait = |decision: &Decision<'_>| match decision.verdict {
             Verdict::RateExceeded { retry_after, .. } => retry_after.unwrap_or(Duration::MAX),
             Verdict::LockedOut { retry_after } => retry_after,
@@ -47,6 +50,14 @@ impl<'t> Decision<'t> {
             self.observed = Some(Box::new(refusal));
         }
         self
+    }
+
+    /// The same, with the refusal for what the request lacks of what rules ask for that are only observed.
+    pub(crate) fn observing_lack(self, lack: Option<Verdict<'t>>) -> Self {
+        match lack {
+            Some(verdict) => self.observing(Self::without_rates(verdict, Malformed::new())),
+            None => self,
+        }
     }
 
     /// The decision that lets the request go on and observes this one, if that is a refusal.
@@ -114,7 +125,7 @@ impl<'t> Decision<'t> {
         self
     }
 
-    /// The same, with what was observed and is told of `entry`, which came before and would have come in its place.
+    /// The same, with what was observed and is told of `entry`, which came before.
     pub(crate) fn after(mut self, entry: Self) -> Self {
         // Of a limit that is charged twice, what it holds last.
         let mut quotas = entry.quotas;

@@ -58,20 +58,31 @@ pub struct Bill<'l> {
     pub attempts: SmallVec<[Attempt<'l>; 2]>,
     /// The verdict that comes in place of both, where the request lacks what a limit counts by.
     pub lack: Option<Verdict<'static>>,
-    /// The same of a limit that is only observed.
+    /// The same of a rule that is only observed.
     pub observed_lack: Option<Verdict<'static>>,
+    /// The same where it would end the request at entry.
+    pub observed_at_entry: Option<Verdict<'static>>,
 }
 
 impl Bill<'_> {
     /// Notes that a request lacks what the rule `name` counts by. It is an error where that ends the request at once.
     pub fn note(&mut self, name: &str, mode: Mode, at_entry: bool, lack: Lack) -> Result<(), Verdict<'static>> {
         let verdict = lack.verdict(name);
-        match mode {
-            Mode::Observe => self.observed_lack.get_or_insert(verdict),
-            Mode::Enforce if lack == Lack::TooLong || at_entry => return Err(verdict),
-            Mode::Enforce => self.lack.get_or_insert(verdict),
+        match (mode, at_entry || lack == Lack::TooLong) {
+            (Mode::Enforce, true) => return Err(verdict),
+            (Mode::Enforce, false) => self.lack.get_or_insert(verdict),
+            (Mode::Observe, true) => self.observed_at_entry.get_or_insert(verdict),
+            (Mode::Observe, false) => self.observed_lack.get_or_insert(verdict),
         };
         Ok(())
+    }
+
+    /// Leaves out all that is only observed.
+    pub fn drop_observed(&mut self) {
+        self.entry.retain(|charge| !charge.is_observed);
+        self.admitted.retain(|charge| !charge.is_observed);
+        self.attempts.retain(|attempt| !attempt.is_observed);
+        (self.observed_lack, self.observed_at_entry) = (None, None);
     }
 
     /// Leaves out what limits that are only observed still charge, where it did not fit before: the rests of splits, and

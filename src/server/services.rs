@@ -216,7 +216,8 @@ async fn take_in(live: &Live, messages: &mut Streaming<Bytes>) -> Result<(), Sta
     Ok(())
 }
 
-/// Reports access logs that are too large. What else ends a stream leaves none behind.
+/// Reports access logs that are too large. A stream that breaks off does not say whether it cut one off: the outcomes in
+/// that are some that never come.
 fn report_lost(live: &Live, status: &Status) {
     if status.code() == Code::OutOfRange {
         live.load().lose_log(&status.message());

@@ -4,7 +4,7 @@ mod exporter;
 
 use crate::decision::Decision;
 use crate::time::from_calendar;
-use exporter::{Counted, Counts, MOST_WAITING};
+use exporter::{Counted, Counts, HINT, MOST_WAITING};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, TraceId, TraceState,
     Tracer as _, TracerProvider as _,
@@ -14,7 +14,6 @@ use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How long spans that wait may take to be sent at the end.
@@ -43,11 +42,11 @@ impl Spans {
     pub fn start(endpoint: &str) -> Result<Self, ExporterBuildError> {
         let exporter = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?;
         let counts = Arc::<Counts>::default();
-        let (endpoint, is_failing) = (endpoint.to_owned(), AtomicBool::default());
-        let exporter = Counted { exporter, counts: Arc::clone(&counts), endpoint, is_failing };
+        let exporter = Counted::new(exporter, endpoint, &counts);
         let queue = BatchConfigBuilder::default().with_max_queue_size(MOST_WAITING).build();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(queue).build())
+            // Whatever OTEL_TRACES_SAMPLER says: a span that is not sent would keep its place for ever.
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(Resource::builder().with_service_name("tollgate").build())
             .build();
@@ -67,7 +66,7 @@ impl Spans {
 
     /// Ends a span with what was decided.
     pub fn end(&self, Started { parent, since }: Started, decision: &Decision<'_>, calendar: u64) {
-        if !self.counts.has_room() {
+        if !self.counts.take_place() {
             return;
         }
         let (verdict, refusal) = match decision.observed().filter(|_| decision.is_allowed()) {
@@ -88,10 +87,12 @@ impl Spans {
         span.end_with_timestamp(from_calendar(calendar));
     }
 
-    /// Sends what waits. It blocks.
+    /// Sends what waits, and tells how many never arrived. It blocks.
     pub fn flush(&self) {
-        if let Err(error) = self.provider.shutdown_with_timeout(LAST) {
-            tracing::warn!(%error, "the last spans were not sent");
+        let error = self.provider.shutdown_with_timeout(LAST).err().map(|error| error.to_string());
+        let lost = self.counts.missing();
+        if lost > 0 {
+            tracing::warn!(lost, error, hint = HINT, "spans were lost: numbers since the start");
         }
     }
 }

@@ -319,6 +319,23 @@ limits: [{ name: net, key: client.network, charge: entry, rate: 1/1h, mode: obse
             (nobody, "Unauthenticated(MissingToken), observed net 3600s"),
         ]);
     }
+    // What would come after identity is not.
+    let later = "token: { prefixes: [\"r:\"] }
+limits: [{ name: later, key: { header.x: { on_missing: refuse } }, rate: 1/1h, mode: observe }]
+";
+    let alice = json!({"claims": {"sub": "alice"}});
+    Bench::new(later).check(&[(json!({}), "Unauthenticated(MissingToken)"), (alice, "200, observed later BadRequest")]);
+    // Of what an observed rule lacks nothing else that is observed is asked, and an enforced limit refuses all the same.
+    let gate = "limits:
+  - { name: gate, key: [], rate: 2/1h, charge: entry }
+  - { name: seen, when: { not: { path: /x } }, key: [], rate: 1/1h, mode: observe }
+";
+    let escaped = json!({"path": "/a%2Fb"});
+    Bench::new(gate).check(&[
+        (escaped.clone(), "200, observed paths BadRequest"),
+        (json!({"path": "/a"}), "200"),
+        (escaped, "gate 1800s, observed paths BadRequest"),
+    ]);
 }
 
 /// The wait that is told is the longest of all, be it a limit's or the caller's; the first on a tie.

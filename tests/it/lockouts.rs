@@ -210,11 +210,15 @@ fn failures_are_counted_together_or_not_at_all() {
     ]);
     // Who comes again pays at entry again.
     let entry = "limits: [{ name: net, key: client.network, charge: entry, rate: 1/1m, burst: 2 }]\n";
-    Bench::new(&format!("{entry}{}", two.replace("window: 1m", "window: 10s"))).at(0).check(&[
-        (bad("192.0.2.1"), "FailedToken, tight engaged"),
+    let short = format!("{HEAD}{entry}{}", two.replace("window: 1m", "window: 10s"));
+    let first = (bad("192.0.2.1"), "FailedToken, tight engaged");
+    Bench::new(&short).at(0).check(&[
+        first.clone(),
         (bad("192.0.2.1"), "tight locked 60s"),
         (bad("192.0.2.1"), "net 60s"),
     ]);
+    let watched = format!("mode: observe\n{short}");
+    Bench::new(&watched).at(0).check(&[first, (bad("192.0.2.1"), "FailedToken, observed tight locked 60s")]);
     // A failure whose client cannot be told is refused all the same.
     Bench::new(two).at(0).check(&[(failed("", 26), "FailedToken"), (failed("", 26), "FailedToken, wide engaged")]);
 }

@@ -4,7 +4,7 @@ use super::checks::{CHECK, verdict};
 use super::mesh::{Mesh, PLAIN, must, program};
 use super::metrics::{scrape, with_metrics};
 use super::process::Tollgate;
-use super::stops::logged;
+use super::stops::until_logged;
 use super::wait_until;
 use super::wire::{Http2, framed, grpc};
 use bytes::Bytes;
@@ -89,12 +89,13 @@ fn a_check_is_a_span_of_envoys_trace() {
     assert!(!collector.has(b"mallory") && !collector.has(&bytes(not)));
 }
 
-/// Where no collector is, that is said once, and what is lost is counted.
+/// Where no collector is, that is said, and what is lost is counted.
 #[test]
 fn spans_that_are_lost_are_counted() {
     // Port 1 of a loopback address that nothing else here uses.
     let traces = "traces: { otlp: \"http://127.0.0.14:1\" }\n";
-    let tollgate = must(Tollgate::start(program(), &[], &with_metrics(traces)));
+    let mut tollgate =
+        must(Tollgate::start(program(), &[], &with_metrics(&format!("{traces}shutdown: {{ delay: 0s }}\n"))));
     let mut connection = Http2::connect(tollgate.address());
     let mut traced = grpc(CHECK);
     let parent = http::HeaderValue::from_static("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
@@ -104,5 +105,7 @@ fn spans_that_are_lost_are_counted() {
     }
     let lost = || Ok(scrape(&tollgate).contains("tollgate_spans_total{result=\"lost\"} 3").then_some(()));
     must(wait_until("the loss", lost));
-    assert!(logged(&tollgate, "spans are lost: the collector does not take them"), "{:?}", tollgate.log());
+    until_logged(&tollgate, "spans are lost: the collector does not take them");
+    assert!(must(tollgate.stop()).success());
+    until_logged(&tollgate, "spans were lost: numbers since the start");
 }

@@ -192,7 +192,7 @@ pub fn logged(tollgate: &Tollgate, text: &str) -> bool {
     tollgate.log().iter().any(|line| line.contains(text))
 }
 
-fn until_logged(tollgate: &Tollgate, text: &str) {
+pub fn until_logged(tollgate: &Tollgate, text: &str) {
     must(wait_until(text, || Ok(logged(tollgate, text).then_some(()))));
 }
 
