@@ -147,13 +147,16 @@ impl Engine {
                 Some(verdict) => decline(verdict).observing(refused),
                 None => refused.observed_only(),
             },
-            (Ok(entered), mode) => match bad_identity() {
-                Some(verdict) => self.refuse(verdict, identity, &facts, &entered, decline).after(entered.entry),
-                None if is_excused => {
-                    by_mode(mode, self.admit(&facts, entered, Plan::unrestricted(), Malformed::new()))
-                }
-                None => by_mode(mode, self.hold(&facts, identity, entered)),
-            },
+            (Ok(mut entered), mode) => {
+                let (decision, mode) = match bad_identity() {
+                    Some(verdict) => (self.refuse(verdict, identity, &facts, decline), Mode::Enforce),
+                    None if is_excused => {
+                        (self.admit(&facts, &mut entered, Plan::unrestricted(), Malformed::new()), mode)
+                    }
+                    None => (self.hold(&facts, identity, &mut entered), mode),
+                };
+                by_mode(mode, self.come_again(decision, &entered.bill).after(entered.entry))
+            }
         }
     }
 
@@ -219,28 +222,23 @@ impl Engine {
         verdict: Verdict<'r>,
         identity: &Identity<'r>,
         facts: &Facts<'_>,
-        entered: &Entered<'_, 'r>,
         decline: impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
         let (taken, struck) = self.lockouts.fail(failure, facts, self.moment(), self.limiter.clock());
-        let locked_out = |refused| {
-            let taken = Taken { refused, ..Taken::default() };
-            self.come_again(Decision::taken(taken, Malformed::new()), &entered.bill)
-        };
         if taken.refused.is_some() && self.policy.mode == Mode::Enforce {
-            return locked_out(taken.refused);
+            return Decision::taken(taken, Malformed::new());
         }
         let declined = decline(verdict).engaging(self.lockouts.engaged(&struck, || self.moment()));
         match taken.refused.or(taken.observed) {
             None => declined,
-            refused => declined.observing(locked_out(refused)),
+            refused => declined.observing(Decision::taken(Taken { refused, ..Taken::default() }, Malformed::new())),
         }
     }
 
     /// Holds the caller to its rates and the policy's: first to what is enforced and then, if the request goes on, to
     /// what is only observed.
-    fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>, entered: Entered<'_, 'r>) -> Decision<'r> {
+    fn hold<'r>(&self, facts: &Facts<'_>, identity: &Identity<'r>, entered: &mut Entered<'_, 'r>) -> Decision<'r> {
         let (cost, lacks, capabilities) = (entered.cost, entered.lacks, capabilities(identity));
         let (plan, malformed) = self.limiter.plan(facts, facts.caller().as_bytes(), capabilities.iter().copied());
         let decision = self.admit(facts, entered, plan, malformed);
@@ -257,20 +255,20 @@ impl Engine {
     fn admit<'r>(
         &self,
         facts: &Facts<'_>,
-        Entered { cost, mut bill, entry, .. }: Entered<'_, 'r>,
+        Entered { cost, bill, .. }: &mut Entered<'_, 'r>,
         plan: Plan<'r>,
         malformed: Malformed<'r>,
     ) -> Decision<'r> {
         let is_charged = matches!(plan, Plan::Charge(_));
         if let Some(verdict) = bill.lack.take().filter(|_| is_charged) {
-            return Decision::without_rates(verdict, malformed).after(entry);
+            return Decision::without_rates(verdict, malformed);
         }
         let observed_lack = bill.observed_lack.take().filter(|_| is_charged);
         let caller = facts.caller().as_bytes();
         let (mut is_held, mut struck, mut unfit) = (false, Struck::new(), SmallVec::new());
         let decision = Decision::of(plan, malformed, |rates| {
             is_held = !rates.is_empty();
-            let of_caller = is_held.then(|| self.limiter.charge(caller, rates, cost));
+            let of_caller = is_held.then(|| self.limiter.charge(caller, rates, *cost));
             let group = Group { charges: &bill.admitted, attempts: &bill.attempts, caller: of_caller.as_ref() };
             let (mut taken, counted) = self.take(group);
             (struck, unfit) = (counted, std::mem::take(&mut taken.unfit));
@@ -280,17 +278,17 @@ impl Engine {
         let tells = self.policy.tells_quotas && is_held;
         let quotas = if tells { self.limiter.quotas(caller) } else { SmallVec::<[Quota; 1]>::new() };
         let decision = match decision.is_allowed() {
-            true => self.reserve(decision, facts, &bill, &struck),
-            false => self.come_again(decision, &bill),
+            true => self.reserve(decision, facts, bill, &struck),
+            false => decision,
         };
-        decision.observing_lack(observed_lack).after(entry).with_quotas(quotas)
+        decision.observing_lack(observed_lack).with_quotas(quotas)
     }
 
-    /// A refusal whose wait is for the whole request: who comes again pays at entry again.
-    fn come_again<'r>(&self, refused: Decision<'r>, bill: &Bill<'_>) -> Decision<'r> {
-        match bill.entry.is_empty() {
-            true => refused,
-            false => refused.waiting(group::wait(&bill.entry, self.moment())),
+    /// A decision whose waits are for the whole request: who comes again pays at entry again.
+    fn come_again<'r>(&self, decision: Decision<'r>, bill: &Bill<'_>) -> Decision<'r> {
+        match bill.entry.is_empty() || decision.is_allowed() && decision.observed().is_none() {
+            true => decision,
+            false => decision.waiting(group::wait(&bill.entry, self.moment())),
         }
     }
 

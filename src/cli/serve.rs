@@ -133,7 +133,7 @@ async fn reload(mut watch: Watch, mut source: Source, live: &Arc<Live>, log: &Lo
             }
             Seen::Unreadable(error) => {
                 live.saw(None);
-                tracing::warn!(%error, "the configuration file cannot be read; what was read last stays");
+                tracing::warn!(%error, "the configuration file cannot be read; the live configuration stays");
             }
         }
     }

@@ -115,8 +115,9 @@ impl<'t> Decision<'t> {
         Self { malformed: other.malformed, ..self }
     }
 
-    /// The same, where waiting helps, with a wait of at least `least`.
+    /// The same, where waiting helps, with a wait of at least `least`; and so for what is observed.
     pub(crate) fn waiting(mut self, least: Duration) -> Self {
+        self.observed = self.observed.map(|observed| Box::new(observed.waiting(least)));
         if let Verdict::RateExceeded { retry_after: Some(wait), .. } | Verdict::LockedOut { retry_after: wait } =
             &mut self.verdict
         {
@@ -125,17 +126,15 @@ impl<'t> Decision<'t> {
         self
     }
 
-    /// The same, with what was observed and is told of `entry`, which came before.
+    /// The same, with what was observed and is told of `entry`, which came before: enforced, there would be no more.
     pub(crate) fn after(mut self, entry: Self) -> Self {
         // Of a limit that is charged twice, what it holds last.
         let mut quotas = entry.quotas;
         quotas.retain(|quota| self.quotas.iter().all(|own| own.name != quota.name));
         quotas.extend(std::mem::take(&mut self.quotas));
         self.quotas = quotas;
-        match entry.observed {
-            Some(observed) => self.observing(*observed),
-            None => self,
-        }
+        self.observed = entry.observed.or(self.observed);
+        self
     }
 
     /// The same with what clients may be told of the caller's rates.

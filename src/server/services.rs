@@ -31,7 +31,7 @@ const LOGS: &str = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLog
 const LARGEST: usize = 1024 * 1024;
 
 /// The largest message of access logs, in bytes. Envoy collects entries in one while it cannot send them.
-const LARGEST_LOG: usize = 16 * LARGEST;
+const LARGEST_LOG: usize = 4 * LARGEST;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 

@@ -306,6 +306,20 @@ fn an_observed_limit_takes_where_it_fits_and_refuses_nobody() {
         // Of several, the longest wait is kept.
         (entry, "200, observed entry 43200s"),
     ]);
+    // Entry comes before what has a longer wait; and a wait is for the whole request, which pays there again.
+    let stages = "limits:
+  - { name: gate, key: [], rate: 3/3h, charge: entry }
+  - { name: first, key: [], rate: 1/10s, charge: entry, mode: observe, when: { path: /a } }
+  - { name: later, key: [], rate: 1/1m, mode: observe }
+callers: { rules: [{ when: { principal: olga }, ceiling: [1/1m], mode: observe }] }
+";
+    let (a, b) = (json!({"path": "/a"}), json!({"path": "/b", "claims": {"sub": "olga"}}));
+    Bench::new(stages).check(&[
+        (a.clone(), "200"),
+        (a, "200, observed first 10s"),
+        (b.clone(), "200, observed later 3600s"),
+        (b, "gate 3600s"),
+    ]);
     // What comes before identity is told also where that is bad.
     let flooded = "token: { prefixes: [\"r:\"] }
 client: { address: peer }

@@ -140,13 +140,13 @@ fn what_was_decided_is_counted() {
 
     // Envoy collects access logs while it cannot send them: none is lost for its size, but for one beyond all measure.
     let mut logs = Http2::connect(mesh.tollgate.address());
-    for (megabytes, status) in [(2, "0"), (17, "11")] {
+    for (megabytes, status) in [(2, "0"), (5, "11")] {
         let answered = logs.send(grpc(LOGS), framed(&vec![0; megabytes << 20]));
         assert_eq!(answered.field("grpc-status"), Some(status), "{megabytes} MiB");
     }
     assert_eq!(value(&scrape(&mesh.tollgate), "tollgate_outcomes_total{result=\"unreadable\"}"), 2.0);
     let told = mesh.logged("the lost log", |record| record["message"] == "an access log cannot be read");
-    assert!(told["error"].as_str().unwrap().contains("17825792 bytes"), "{told}");
+    assert!(told["error"].as_str().unwrap().contains("5242880 bytes"), "{told}");
 
     // What has changed since the configuration did.
     std::fs::write(mesh.tollgate.config(), "mode: watch").unwrap();

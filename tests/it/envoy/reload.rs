@@ -115,14 +115,14 @@ fn where_the_directory_says_nothing_a_signal_or_the_time_does() {
     // What it was told to read, it says; also that there is nothing.
     change(&mesh.tollgate, "holds what is live", || must(mesh.tollgate.signal("HUP")));
     // A directory in which much happens does not keep it from looking.
-    let before = count(&mesh.tollgate, "cannot be read; what was read last stays");
+    let before = count(&mesh.tollgate, "cannot be read; the live configuration stays");
     drop(elsewhere);
     let seen = || {
         fs::write(mesh.tollgate.config().with_extension("noise"), "").unwrap();
-        Ok((count(&mesh.tollgate, "cannot be read; what was read last stays") > before).then_some(()))
+        Ok((count(&mesh.tollgate, "cannot be read; the live configuration stays") > before).then_some(()))
     };
     must(wait_until("a look by the time", seen));
-    change(&mesh.tollgate, "cannot be read; what was read last stays", || must(mesh.tollgate.signal("HUP")));
+    change(&mesh.tollgate, "cannot be read; the live configuration stays", || must(mesh.tollgate.signal("HUP")));
     assert_eq!(denied(&mesh), ["c"]);
 }
 
