@@ -140,22 +140,18 @@ impl Engine {
         let facts = self.policy.facts(self.reads(), self.limiter.prefixes(), request, identity);
         let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
-        let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
-        match (self.enter(cost, is_excused, &facts, &decline), self.policy.mode) {
-            (Err(refused), Mode::Enforce) => refused,
-            (Err(refused), Mode::Observe) => match bad_identity() {
-                Some(verdict) => decline(verdict).observing(refused),
-                None => refused.observed_only(),
-            },
-            (Ok(mut entered), mode) => {
-                let (decision, mode) = match bad_identity() {
-                    Some(verdict) => (self.refuse(verdict, identity, &facts, decline), Mode::Enforce),
-                    None if is_excused => {
-                        (self.admit(&facts, &mut entered, Plan::unrestricted(), Malformed::new()), mode)
-                    }
-                    None => (self.hold(&facts, identity, &mut entered), mode),
+        let bad_identity = self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
+        let mode = self.policy.mode;
+        match (self.enter(cost, is_excused, &facts, &decline), bad_identity) {
+            (Err(refused), Some(verdict)) if mode == Mode::Observe => decline(verdict).observing(refused),
+            (Err(refused), _) => by_mode(mode, refused),
+            (Ok(entered), Some(verdict)) => self.end(self.refuse(verdict, identity, &facts, decline), entered),
+            (Ok(mut entered), None) => {
+                let decision = match is_excused {
+                    true => self.admit(&facts, &mut entered, Plan::unrestricted(), Malformed::new()),
+                    false => self.hold(&facts, identity, &mut entered),
                 };
-                by_mode(mode, self.come_again(decision, &entered.bill).after(entered.entry))
+                by_mode(mode, self.end(decision, entered))
             }
         }
     }
@@ -284,12 +280,15 @@ impl Engine {
         decision.observing_lack(observed_lack).with_quotas(quotas)
     }
 
-    /// A decision whose waits are for the whole request: who comes again pays at entry again.
-    fn come_again<'r>(&self, decision: Decision<'r>, bill: &Bill<'_>) -> Decision<'r> {
-        match bill.entry.is_empty() || decision.is_allowed() && decision.observed().is_none() {
-            true => decision,
-            false => decision.waiting(group::wait(&bill.entry, self.moment())),
-        }
+    /// Puts together what was decided at entry and after it. Waits are for the whole request: who comes again pays at entry
+    /// again.
+    fn end<'r>(&self, decision: Decision<'r>, Entered { bill, entry, .. }: Entered<'_, 'r>) -> Decision<'r> {
+        let is_refused = !decision.is_allowed() || decision.observed().is_some();
+        let decision = match is_refused && !bill.entry.is_empty() {
+            true => decision.waiting(group::wait(&bill.entry, self.moment())),
+            false => decision,
+        };
+        decision.after(entry)
     }
 
     /// Gives a request that goes on what its outcome is to be told by, where some rule waits for that.
