@@ -333,12 +333,14 @@ limits: [{ name: net, key: client.network, charge: entry, rate: 1/1h, mode: obse
             (nobody, "Unauthenticated(MissingToken), observed net 3600s"),
         ]);
     }
-    // What would come after identity is not.
-    let later = "token: { prefixes: [\"r:\"] }
-limits: [{ name: later, key: { header.x: { on_missing: refuse } }, rate: 1/1h, mode: observe }]
+    // So is what a limit for entry lacks, and not what would come after identity.
+    let lacking = "token: { prefixes: [\"r:\"] }
+limits: [{ name: acc, key: { header.x: { on_missing: refuse } }, rate: 1/1h, mode: observe }]
 ";
-    let alice = json!({"claims": {"sub": "alice"}});
-    Bench::new(later).check(&[(json!({}), "Unauthenticated(MissingToken)"), (alice, "200, observed later BadRequest")]);
+    let alice = (json!({"claims": {"sub": "alice"}}), "200, observed acc BadRequest");
+    Bench::new(lacking).check(&[(json!({}), "Unauthenticated(MissingToken)"), alice.clone()]);
+    let at_entry = lacking.replace("rate:", "charge: entry, rate:");
+    Bench::new(&at_entry).check(&[(json!({}), "Unauthenticated(MissingToken), observed acc BadRequest"), alice]);
     // Of what an observed rule lacks nothing else that is observed is asked, and an enforced limit refuses all the same.
     let gate = "limits:
   - { name: gate, key: [], rate: 2/1h, charge: entry }
