@@ -529,6 +529,16 @@ lockouts: [{ name: inside, when: { client: 10.0.0.0/8 }, key: [], threshold: 1, 
             (json!({"path": "/a", "client": "192.0.2.1"}), "allowed []"),
         ],
     );
+    // It spends nothing there.
+    let ceiling = "callers: { rules: [{ when: { not: { path: /x } }, ceiling: [1/1h], mode: observe }] }";
+    check(
+        ceiling,
+        &[
+            (json!({"path": "/a%2Fb"}), unsafe_path),
+            (json!({"path": "/a"}), "allowed []"),
+            (json!({"path": "/a"}), "allowed [], observed 429 after 3600s [1/1h]"),
+        ],
+    );
     // Where a caller stands in for the client, nothing asks for that.
     let either = "
 limits: [{ name: either, key: { first_of: [principal, client.network] }, rate: 9/1h }]
