@@ -350,7 +350,12 @@ limits: [{ name: acc, key: { header.x: { on_missing: refuse } }, rate: 1/1h, mod
     Bench::new(gate).check(&[
         (escaped.clone(), "200, observed paths BadRequest"),
         (json!({"path": "/a"}), "200"),
-        (escaped, "gate 1800s, observed paths BadRequest"),
+        (escaped.clone(), "gate 1800s, observed paths BadRequest"),
+    ]);
+    Bench::new(&format!("mode: observe\n{gate}")).check(&[
+        (json!({"path": "/a"}), "200"),
+        (json!({"path": "/b"}), "200, observed seen 3600s"),
+        (escaped, "200, observed paths BadRequest"),
     ]);
 }
 
