@@ -145,7 +145,9 @@ impl Engine {
         match (self.enter(cost, is_excused, &facts, &decline), bad_identity) {
             (Err(refused), Some(verdict)) if mode == Mode::Observe => decline(verdict).observing(refused),
             (Err(refused), _) => by_mode(mode, refused),
-            (Ok(entered), Some(verdict)) => self.end(self.refuse(verdict, identity, &facts, decline), entered),
+            (Ok(entered), Some(verdict)) => {
+                self.end(self.refuse(verdict, identity, &facts, entered.lacks, decline), entered)
+            }
             (Ok(mut entered), None) => {
                 let decision = match is_excused {
                     true => self.admit(&facts, &mut entered, Plan::unrestricted(), Malformed::new()),
@@ -218,10 +220,11 @@ impl Engine {
         verdict: Verdict<'r>,
         identity: &Identity<'r>,
         facts: &Facts<'_>,
+        lacks: bool,
         decline: impl Fn(Verdict<'r>) -> Decision<'r>,
     ) -> Decision<'r> {
         let Some(failure) = identity.failure().filter(|_| !self.lockouts.is_empty()) else { return decline(verdict) };
-        let (taken, struck) = self.lockouts.fail(failure, facts, self.moment(), self.limiter.clock());
+        let (taken, struck) = self.lockouts.fail(failure, facts, lacks, self.moment(), self.limiter.clock());
         if taken.refused.is_some() && self.policy.mode == Mode::Enforce {
             return Decision::taken(taken, Malformed::new());
         }

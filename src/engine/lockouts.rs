@@ -74,10 +74,20 @@ impl Lockouts {
     }
 
     /// Counts a token that failed, unless too many did. One whose key cannot be told is refused all the same, and not
-    /// counted.
-    pub fn fail(&self, failure: Failure, facts: &Facts<'_>, now: Moment, clock: &dyn Clock) -> (Taken, Struck) {
-        let counts = |on: &lockouts::Trigger| matches!(on, lockouts::Trigger::FailedToken(of) if of.contains(&failure));
-        let counting = self.lockouts.iter().enumerate().filter(|(_, built)| counts(&built.lockout.on));
+    /// counted. Where the request `lacks` what rules ask for that are only observed, these are left out.
+    pub fn fail(
+        &self,
+        failure: Failure,
+        facts: &Facts<'_>,
+        lacks: bool,
+        now: Moment,
+        clock: &dyn Clock,
+    ) -> (Taken, Struck) {
+        let counts = |lockout: &Lockout| {
+            let is_for_it = matches!(&lockout.on, lockouts::Trigger::FailedToken(of) if of.contains(&failure));
+            is_for_it && !(lacks && lockout.mode == Mode::Observe)
+        };
+        let counting = self.lockouts.iter().enumerate().filter(|(_, built)| counts(&built.lockout));
         let attempts =
             counting.filter_map(|(number, built)| built.attempt(number, facts, self.ipv6_prefix, now).ok()?);
         let mut attempts: SmallVec<[Attempt<'_>; 2]> = attempts.collect();

@@ -219,6 +219,12 @@ fn failures_are_counted_together_or_not_at_all() {
     ]);
     let watched = format!("mode: observe\n{short}");
     Bench::new(&watched).at(0).check(&[first, (bad("192.0.2.1"), "FailedToken, observed tight locked 60s")]);
+    // Where the request lacks what an observed lockout asks for, that is told, and nothing is counted.
+    let by_path = "lockouts: [{ name: seen, on: failed_token, when: { not: { path: /x } }, key: [], threshold: 1, window: 1m, mode: observe }]";
+    Bench::new(by_path).at(0).check(&[
+        (json!({ "path": "/a%2Fb", "claims": 26 }), "FailedToken, observed paths BadRequest"),
+        (json!({ "path": "/a", "claims": 26 }), "FailedToken, seen engaged"),
+    ]);
     // A failure whose client cannot be told is refused all the same.
     Bench::new(two).at(0).check(&[(failed("", 26), "FailedToken"), (failed("", 26), "FailedToken, wide engaged")]);
 }
