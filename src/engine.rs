@@ -140,20 +140,23 @@ impl Engine {
         let facts = self.policy.facts(self.reads(), self.limiter.prefixes(), request, identity);
         let decline = |verdict| self.limiter.decline(verdict, capabilities(identity));
         let is_excused = self.policy.skips_preflights && request.is_preflight();
-        let bad_identity = self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
+        let bad_identity = || self.policy.bad_identity(identity, &facts).filter(|_| !is_excused);
         let mode = self.policy.mode;
-        match (self.enter(cost, is_excused, &facts, &decline), bad_identity) {
-            (Err(refused), Some(verdict)) if mode == Mode::Observe => decline(verdict).observing(refused),
-            (Err(refused), _) => by_mode(mode, refused),
-            (Ok(entered), Some(verdict)) => {
-                self.end(self.refuse(verdict, identity, &facts, entered.lacks, decline), entered)
-            }
-            (Ok(mut entered), None) => {
-                let decision = match is_excused {
-                    true => self.admit(&facts, &mut entered, Plan::unrestricted(), Malformed::new()),
-                    false => self.hold(&facts, identity, &mut entered),
+        match self.enter(cost, is_excused, &facts, &decline) {
+            Err(refused) if mode == Mode::Enforce => refused,
+            Err(refused) => match bad_identity() {
+                Some(verdict) => decline(verdict).observing(refused),
+                None => refused.observed_only(),
+            },
+            Ok(mut entered) => {
+                let decision = match bad_identity() {
+                    Some(verdict) => self.refuse(verdict, identity, &facts, entered.lacks, decline),
+                    None if is_excused => {
+                        by_mode(mode, self.admit(&facts, &mut entered, Plan::unrestricted(), Malformed::new()))
+                    }
+                    None => by_mode(mode, self.hold(&facts, identity, &mut entered)),
                 };
-                by_mode(mode, self.end(decision, entered))
+                self.end(decision, entered)
             }
         }
     }
@@ -175,36 +178,37 @@ impl Engine {
             self.policy.crowd.note(client);
         }
         let cost = cost.unwrap_or_else(|| self.policy.price(facts));
-        let lack = self.policy.lacking(self.needs, facts);
-        match self.pay(cost, lack.is_some(), is_preflight, facts, decline) {
-            Ok(entered) => Ok(Entered { entry: entered.entry.observing_lack(lack), ..entered }),
-            Err(refused) => Err(refused.observing_lack(lack)),
-        }
-    }
-
-    /// Takes what limits charge at entry.
-    #[allow(clippy::result_large_err, reason = "a box would be an allocation for each request that is refused")]
-    fn pay<'r>(
-        &self,
-        cost: u64,
-        lacks: bool,
-        is_preflight: bool,
-        facts: &Facts<'_>,
-        decline: &impl Fn(Verdict<'r>) -> Decision<'r>,
-    ) -> Result<Entered<'_, 'r>, Decision<'r>> {
-        let mut bill = self.limits.bill(facts, cost, is_preflight).map_err(decline)?;
-        if !self.lockouts.is_empty() && !is_preflight {
-            self.lockouts.bill(facts, self.moment(), &mut bill).map_err(decline)?;
-        }
+        let (lack, mut bill) = (self.policy.lacking(self.needs, facts), Bill::default());
+        let billed = self.bill(facts, cost, is_preflight, &mut bill);
+        let lacks = lack.is_some();
         if lacks {
             bill.drop_observed();
         }
+        let observed = lack.or(bill.observed_at_entry.take());
+        if let Err(verdict) = billed {
+            return Err(decline(verdict).observing_lack(observed));
+        }
         let (taken, _) = self.take(Group { charges: &bill.entry, ..Group::default() });
         bill.drop_charges_of(&taken.unfit);
-        let entry = Decision::taken(taken, Malformed::new()).observing_lack(bill.observed_at_entry.take());
+        let entry = Decision::taken(taken, Malformed::new()).observing_lack(observed);
         match entry.is_allowed() {
             true => Ok(Entered { cost, lacks, entry, bill }),
             false => Err(entry.with_malformed_of(decline(Verdict::Allowed))),
+        }
+    }
+
+    /// Adds to `bill` what limits charge, and what lockouts count.
+    fn bill<'l>(
+        &'l self,
+        facts: &Facts<'_>,
+        cost: u64,
+        is_preflight: bool,
+        bill: &mut Bill<'l>,
+    ) -> Result<(), Verdict<'static>> {
+        self.limits.bill(facts, cost, is_preflight, bill)?;
+        match is_preflight || self.lockouts.is_empty() {
+            true => Ok(()),
+            false => self.lockouts.bill(facts, self.moment(), bill),
         }
     }
 
@@ -286,10 +290,9 @@ impl Engine {
     /// Puts together what was decided at entry and after it. Waits are for the whole request: who comes again pays at entry
     /// again.
     fn end<'r>(&self, decision: Decision<'r>, Entered { bill, entry, .. }: Entered<'_, 'r>) -> Decision<'r> {
-        let is_refused = !decision.is_allowed() || decision.observed().is_some();
-        let decision = match is_refused && !bill.entry.is_empty() {
-            true => decision.waiting(group::wait(&bill.entry, self.moment())),
-            false => decision,
+        let decision = match bill.entry.is_empty() {
+            true => decision,
+            false => decision.waiting(&|| group::wait(&bill.entry, self.moment())),
         };
         decision.after(entry)
     }

@@ -116,12 +116,12 @@ impl<'t> Decision<'t> {
     }
 
     /// The same, where waiting helps, with a wait of at least `least`; and so for what is observed.
-    pub(crate) fn waiting(mut self, least: Duration) -> Self {
+    pub(crate) fn waiting(mut self, least: &impl Fn() -> Duration) -> Self {
         self.observed = self.observed.map(|observed| Box::new(observed.waiting(least)));
         if let Verdict::RateExceeded { retry_after: Some(wait), .. } | Verdict::LockedOut { retry_after: wait } =
             &mut self.verdict
         {
-            *wait = (*wait).max(least);
+            *wait = (*wait).max(least());
         }
         self
     }

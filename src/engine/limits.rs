@@ -106,20 +106,26 @@ impl Limits {
         Self { limits: policy.limits.iter().map(build).collect(), ipv6_prefix, tells }
     }
 
-    /// What limits charge a request that costs `cost`. A preflight is charged by those that count by client alone.
+    /// Adds to `bill` what limits charge a request that costs `cost`. A preflight is charged by those that count by client
+    /// alone.
     ///
     /// # Errors
     ///
     /// The verdict on a request that lacks what an enforced limit counts by at entry, or has too much of it. A limit that
     /// is observed is passed over.
-    pub fn bill(&self, facts: &Facts<'_>, cost: u64, is_preflight: bool) -> Result<Bill<'_>, Verdict<'static>> {
-        let mut bill = Bill::default();
+    pub fn bill<'l>(
+        &'l self,
+        facts: &Facts<'_>,
+        cost: u64,
+        is_preflight: bool,
+        bill: &mut Bill<'l>,
+    ) -> Result<(), Verdict<'static>> {
         for (number, built) in self.limits.iter().enumerate() {
             if is_preflight && !built.limit.scope.is_for_preflights() {
                 continue;
             }
             match built.limit.scope.keys(facts, self.ipv6_prefix, &built.space) {
-                Ok(Some(keys)) => built.charge(Charging { number, keys, cost, tells: self.tells }, &mut bill),
+                Ok(Some(keys)) => built.charge(Charging { number, keys, cost, tells: self.tells }, bill),
                 Ok(None) => {}
                 Err(lack) => {
                     let at_entry = matches!(built.limit.charge, ChargeAt::Entry | ChargeAt::Split(_));
@@ -129,7 +135,7 @@ impl Limits {
         }
         bill.entry.sort_by_key(|charge| charge.table.lock_place());
         bill.admitted.sort_by_key(|charge| charge.table.lock_place());
-        Ok(bill)
+        Ok(())
     }
 
     /// Spends what the limit `name` charges by the outcome of a request, if it charges for this one. What the allowance

@@ -92,7 +92,7 @@ impl Spans {
         let error = self.provider.shutdown_with_timeout(LAST).err().map(|error| error.to_string());
         let lost = self.counts.missing();
         if lost > 0 {
-            tracing::warn!(lost, error, hint = HINT, "spans were lost: numbers since the start");
+            tracing::warn!(lost, error, hint = HINT, "spans were lost: so many since the start");
         }
     }
 }

@@ -303,7 +303,7 @@ fn an_observed_limit_takes_where_it_fits_and_refuses_nobody() {
     bench.check(&[
         (entry.clone(), "200"),
         (entry.clone(), "200, observed seen 3600s"),
-        // Of several, the longest wait is kept.
+        // What is observed at entry comes first.
         (entry, "200, observed entry 43200s"),
     ]);
     // Entry comes before what has a longer wait; and a wait is for the whole request, which pays there again.
@@ -320,6 +320,16 @@ callers: { rules: [{ when: { principal: olga }, ceiling: [1/1m], mode: observe }
         (b.clone(), "200, observed later 3600s"),
         (b, "gate 3600s"),
     ]);
+    // So it is where all is observed.
+    let everything = format!("mode: observe\n{}", stages.replace("rate: 1/1m, mode: observe", "rate: 1/1m"));
+    let a = json!({"path": "/a"});
+    Bench::new(&everything).check(&[(a.clone(), "200"), (a, "200, observed first 10s")]);
+    // Entry that is observed is told also where what is enforced lacks something.
+    let keys = "limits:
+  - { name: one, key: { header.x: { on_missing: refuse } }, rate: 1/1h, charge: entry, mode: observe }
+  - { name: two, key: { header.x: { on_missing: refuse } }, rate: 1/1h, charge: entry }
+";
+    Bench::new(keys).check(&[(json!({}), "two BadRequest, observed one BadRequest")]);
     // What comes before identity is told also where that is bad.
     let flooded = "token: { prefixes: [\"r:\"] }
 client: { address: peer }

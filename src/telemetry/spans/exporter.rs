@@ -13,7 +13,7 @@ use tracing::{info, warn};
 pub const MOST_WAITING: usize = 2048;
 
 /// What to do where spans are lost.
-pub const HINT: &str = "look for the collector at `traces.otlp`; tollgate_spans_total says how many are lost";
+pub const HINT: &str = "look for the collector at `traces.otlp`";
 
 /// What became of spans.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ pub struct Counted {
     exporter: SpanExporter,
     counts: Arc<Counts>,
     endpoint: String,
-    /// How many were lost before the last batch.
+    /// How many were lost when the last batch had ended.
     lost: AtomicU64,
     is_losing: AtomicBool,
 }

@@ -107,5 +107,5 @@ fn spans_that_are_lost_are_counted() {
     must(wait_until("the loss", lost));
     until_logged(&tollgate, "spans are lost: the collector does not take them");
     assert!(must(tollgate.stop()).success());
-    until_logged(&tollgate, "spans were lost: numbers since the start");
+    until_logged(&tollgate, "spans were lost: so many since the start");
 }
